@@ -1,0 +1,215 @@
+"""The glue: each adapter runs your implementation on the weights and inputs it is given.
+
+The tests reach your code through these functions and nothing else. Build your module, load the
+weights into it, call it, return what it gives; there should be nothing clever here. `...` in an
+annotation stands for any number of leading axes, also none.
+"""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from cs336_basics.attention import MultiHeadSelfAttention, scaled_dot_product_attention
+from cs336_basics.embedding import Embedding
+from cs336_basics.feed_forward import SwiGLU, silu
+from cs336_basics.linear import Linear
+from cs336_basics.rmsnorm import RMSNorm
+from cs336_basics.rope import RotaryEmbedding
+from cs336_basics.softmax import softmax
+from cs336_basics.transformer import TransformerBlock, TransformerLM
+
+_Module = TypeVar("_Module", bound=nn.Module)
+
+
+def run_linear(
+    d_in: int,
+    d_out: int,
+    weights: Float[Tensor, "d_out d_in"],
+    in_features: Float[Tensor, "... d_in"],
+) -> Float[Tensor, "... d_out"]:
+    """Run your linear layer with the given weight."""
+    linear = Linear(d_in, d_out, device=weights.device, dtype=weights.dtype)
+    return _loaded(linear, {"weight": weights})(in_features)
+
+
+def run_embedding(
+    vocab_size: int,
+    d_model: int,
+    weights: Float[Tensor, "vocab_size d_model"],
+    token_ids: Int[Tensor, "..."],
+) -> Float[Tensor, "... d_model"]:
+    """Look the ids up in your embedding, whose table is given."""
+    embedding = Embedding(vocab_size, d_model, device=weights.device, dtype=weights.dtype)
+    return _loaded(embedding, {"weight": weights})(token_ids)
+
+
+def run_rmsnorm(
+    d_model: int,
+    eps: float,
+    weights: Float[Tensor, " d_model"],
+    in_features: Float[Tensor, "... d_model"],
+) -> Float[Tensor, "... d_model"]:
+    """Run your RMSNorm with the given gain; the result has the dtype of `in_features`."""
+    norm = RMSNorm(d_model, eps, device=weights.device, dtype=weights.dtype)
+    return _loaded(norm, {"weight": weights})(in_features)
+
+
+def run_silu(in_features: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Apply your SiLU to every element."""
+    return silu(in_features)
+
+
+def run_swiglu(
+    d_model: int,
+    d_ff: int,
+    w1_weight: Float[Tensor, "d_ff d_model"],
+    w2_weight: Float[Tensor, "d_model d_ff"],
+    w3_weight: Float[Tensor, "d_ff d_model"],
+    in_features: Float[Tensor, "... d_model"],
+) -> Float[Tensor, "... d_model"]:
+    """Run your SwiGLU with the given weights."""
+    swiglu = SwiGLU(d_model, d_ff, device=w1_weight.device, dtype=w1_weight.dtype)
+    weights = {"w1.weight": w1_weight, "w2.weight": w2_weight, "w3.weight": w3_weight}
+    return _loaded(swiglu, weights)(in_features)
+
+
+def run_rope(
+    d_k: int,
+    theta: float,
+    max_seq_len: int,
+    in_query_or_key: Float[Tensor, "... seq d_k"],
+    token_positions: Int[Tensor, "... seq"],
+) -> Float[Tensor, "... seq d_k"]:
+    """Rotate queries or keys by their positions, adjacent features being a pair."""
+    rope = RotaryEmbedding(
+        theta, d_k, max_seq_len, device=in_query_or_key.device, dtype=in_query_or_key.dtype
+    )
+    return rope(in_query_or_key, token_positions)
+
+
+def run_softmax(in_features: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
+    """Apply your softmax along the axis `dim`."""
+    return softmax(in_features, dim)
+
+
+def run_scaled_dot_product_attention(
+    Q: Float[Tensor, "... queries d_k"],
+    K: Float[Tensor, "... keys d_k"],
+    V: Float[Tensor, "... keys d_v"],
+    mask: Bool[Tensor, "... queries keys"] | None = None,
+) -> Float[Tensor, "... queries d_v"]:
+    """Run your attention; True in `mask` means that the query may attend to the key."""
+    return scaled_dot_product_attention(Q, K, V, mask)
+
+
+def run_multihead_self_attention(
+    d_model: int,
+    num_heads: int,
+    q_proj_weight: Float[Tensor, "d_model d_model"],
+    k_proj_weight: Float[Tensor, "d_model d_model"],
+    v_proj_weight: Float[Tensor, "d_model d_model"],
+    o_proj_weight: Float[Tensor, "d_model d_model"],
+    in_features: Float[Tensor, "... seq d_model"],
+) -> Float[Tensor, "... seq d_model"]:
+    """Run your causal multi-head self-attention without RoPE; the heads are stacked along `d_out`."""
+    attention = MultiHeadSelfAttention(
+        d_model, num_heads, device=q_proj_weight.device, dtype=q_proj_weight.dtype
+    )
+    weights = _projections(q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight)
+    return _loaded(attention, weights)(in_features)
+
+
+def run_multihead_self_attention_with_rope(
+    d_model: int,
+    num_heads: int,
+    max_seq_len: int,
+    theta: float,
+    q_proj_weight: Float[Tensor, "d_model d_model"],
+    k_proj_weight: Float[Tensor, "d_model d_model"],
+    v_proj_weight: Float[Tensor, "d_model d_model"],
+    o_proj_weight: Float[Tensor, "d_model d_model"],
+    in_features: Float[Tensor, "... seq d_model"],
+    token_positions: Int[Tensor, "... seq"] | None = None,
+) -> Float[Tensor, "... seq d_model"]:
+    """The same with RoPE on queries and keys; the positions default to `0 … seq-1`."""
+    device, dtype = q_proj_weight.device, q_proj_weight.dtype
+    rope = RotaryEmbedding(theta, d_model // num_heads, max_seq_len, device=device, dtype=dtype)
+    attention = MultiHeadSelfAttention(d_model, num_heads, rope, device=device, dtype=dtype)
+    weights = _projections(q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight)
+    return _loaded(attention, weights)(in_features, token_positions)
+
+
+def run_transformer_block(
+    d_model: int,
+    num_heads: int,
+    d_ff: int,
+    max_seq_len: int,
+    theta: float,
+    weights: Mapping[str, Tensor],
+    in_features: Float[Tensor, "batch seq d_model"],
+) -> Float[Tensor, "batch seq d_model"]:
+    """Run your pre-norm block with RoPE.
+
+    `weights` holds `attn.q_proj.weight`, `attn.k_proj.weight`, `attn.v_proj.weight` and
+    `attn.output_proj.weight`, each `(d_model, d_model)`; `ln1.weight` and `ln2.weight`,
+    `(d_model,)`; `ffn.w1.weight` and `ffn.w3.weight`, `(d_ff, d_model)`; `ffn.w2.weight`,
+    `(d_model, d_ff)`.
+    """
+    block = TransformerBlock(
+        d_model,
+        num_heads,
+        d_ff,
+        max_seq_len,
+        theta,
+        device=in_features.device,
+        dtype=in_features.dtype,
+    )
+    return _loaded(block, weights)(in_features)
+
+
+def run_transformer_lm(
+    vocab_size: int,
+    context_length: int,
+    d_model: int,
+    num_layers: int,
+    num_heads: int,
+    d_ff: int,
+    rope_theta: float,
+    weights: Mapping[str, Tensor],
+    in_indices: Int[Tensor, "batch seq"],
+) -> Float[Tensor, "batch seq vocab_size"]:
+    """Run your language model and return its logits.
+
+    `weights` holds `token_embeddings.weight`, `(vocab_size, d_model)`; for each layer i the
+    weights of a block as in `run_transformer_block`, with `layers.{i}.` before their names;
+    `ln_final.weight`, `(d_model,)`; `lm_head.weight`, `(vocab_size, d_model)`.
+    """
+    table = weights["token_embeddings.weight"]
+    model = TransformerLM(
+        vocab_size,
+        context_length,
+        d_model,
+        num_layers,
+        num_heads,
+        d_ff,
+        rope_theta,
+        device=table.device,
+        dtype=table.dtype,
+    )
+    return _loaded(model, weights)(in_indices)
+
+
+def _loaded(module: _Module, weights: Mapping[str, Tensor]) -> _Module:
+    module.load_state_dict(weights, strict=True)
+    return module
+
+
+def _projections(q: Tensor, k: Tensor, v: Tensor, output: Tensor) -> dict[str, Tensor]:
+    return {
+        "q_proj.weight": q,
+        "k_proj.weight": k,
+        "v_proj.weight": v,
+        "output_proj.weight": output,
+    }

@@ -1,0 +1,39 @@
+"""RMSNorm: bring every token's vector to unit root mean square."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class RMSNorm(nn.Module):
+    """`y = x / sqrt(mean(x²) + eps) · weight`, over the features of each token by itself.
+
+    The gain `weight` has one entry per feature and starts at ones. Half-precision inputs are
+    normalised in float32, since their squares overflow, and the result has the input's dtype
+    (Zhang & Sennrich 2019, eq. 4).
+
+    Args:
+        d_model: number of features.
+        eps: added to the mean of squares.
+        device: where the gain lives.
+        dtype: the gain's dtype.
+    """
+
+    weight: Float[nn.Parameter, " d_model"]
+
+    def __init__(
+        self,
+        d_model: int,
+        eps: float = 1e-5,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(d_model, device=device, dtype=dtype))
+
+    def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        """Normalise the last axis, whatever axes come before it."""
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        root_mean_square = torch.sqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
+        return (wide / root_mean_square * self.weight).to(x.dtype)
