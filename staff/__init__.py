@@ -1,0 +1,1 @@
+"""For instructors: the solution, the catalogue of mistakes, the fixtures, the grader."""

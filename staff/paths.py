@@ -1,0 +1,7 @@
+"""Where things stand in the repository."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SOLUTION = ROOT / "staff" / "solution"
+TESTS = ROOT / "tests"

@@ -1,0 +1,1 @@
+"""The graded suite: fixed, read by students, laid over a submission's own tests by a grader."""

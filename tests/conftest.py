@@ -1,0 +1,31 @@
+"""The fixtures of the suite."""
+
+import zlib
+
+import pytest
+
+from tests.harness.bridge import Adapters
+from tests.harness.cases import Cases
+from tests.harness.draw import Draw
+from tests.harness.plugin import SUITE, task_of, test_name
+
+
+@pytest.fixture
+def adapters(request: pytest.FixtureRequest) -> Adapters:
+    """The submission."""
+    suite = request.config.stash[SUITE]
+    return suite.adapters(suite.rubric.task(str(task_of(request.node))))
+
+
+@pytest.fixture
+def cases(request: pytest.FixtureRequest) -> Cases:
+    """The saved cases of this test."""
+    suite = request.config.stash[SUITE]
+    task = suite.rubric.task(str(task_of(request.node)))
+    return suite.cases(task, test_name(request.node))
+
+
+@pytest.fixture
+def draw(request: pytest.FixtureRequest) -> Draw:
+    """Random inputs, the same at every run of a test."""
+    return Draw(zlib.crc32(request.node.name.encode()))

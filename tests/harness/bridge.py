@@ -1,0 +1,194 @@
+"""The bridge: how a test reaches a submission, wherever that runs.
+
+Only plain data crosses. A backend (in this process for a student, across a sandbox for a grade)
+is a class with the three methods of `Bridge`; `Adapters` is the face that tests see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from torch import Tensor
+
+from tests.harness.errors import Crashed, Frame, NotOffered, NotStarted, WrongAnswer
+from tests.harness.plain import Plain
+from tests.harness.rubric import Rubric, Task
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back from one call."""
+
+    output: Plain
+    inputs: dict[str, Plain] = field(default_factory=dict)
+    """The arguments as they are after the call."""
+    gradients: dict[str, Tensor | None] = field(default_factory=dict)
+    """For each argument asked for, the gradient for the given cotangent; None if none reached it."""
+    device: str = "cpu"
+    """Type of the device that the output was on."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The submission raised: what and where, as data."""
+
+    type: str
+    message: str
+    frames: tuple[Frame, ...] = ()
+    """The submission's own frames, the innermost last."""
+    error: BaseException | None = field(default=None, compare=False)
+    """The exception itself, for a debugger, where the submission runs in this process."""
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+
+class Missing(Exception):  # noqa: N818 - an answer, not an error
+    """The submission has no such adapter, module or name."""
+
+
+class Bridge(Protocol):
+    """A way to run a submission's code."""
+
+    layout: str
+    """`ours` or `public`."""
+    device: str
+    """Where inputs are put before a call."""
+
+    def call(
+        self,
+        adapter: str,
+        arguments: Mapping[str, Plain],
+        cotangent: Tensor | None = None,
+        wrt: Sequence[str] = (),
+    ) -> Answer | Raised:
+        """Call an adapter with fresh copies of `arguments`.
+
+        With a `cotangent`, the answer holds the gradients with respect to the arguments `wrt`.
+
+        Raises:
+            Missing: the submission has no such adapter.
+        """
+
+    def probe(self, name: str, arguments: Mapping[str, Plain]) -> Plain | Raised:
+        """Run a probe of `tests.harness.probes` beside the submission.
+
+        Raises:
+            Missing: the submission lacks a name that the probe was given.
+        """
+
+
+class Adapter:
+    """One adapter of the submission, for one test."""
+
+    def __init__(self, adapters: Adapters, name: str) -> None:
+        self._adapters = adapters
+        self.name = name
+
+    def __call__(self, **arguments: Plain) -> Plain:
+        """Run it and return its output alone."""
+        return self.answer(arguments).output
+
+    def answer(
+        self,
+        arguments: Mapping[str, Plain],
+        cotangent: Tensor | None = None,
+        wrt: Sequence[str] = (),
+    ) -> Answer:
+        """Run it and return everything that came back.
+
+        Raises:
+            NotStarted: a stub was reached, or the adapter is missing.
+            Crashed: the submission raised anything else.
+        """
+        reply = self._call(arguments, cotangent, wrt)
+        if isinstance(reply, Raised):
+            raise Crashed(*_crash_lines(self.name, reply)) from reply.error
+        return reply
+
+    def error(self, why: str, **arguments: Plain) -> str:
+        """Run it where it must refuse, and return the type of its exception.
+
+        Raises:
+            NotStarted: a stub was reached, or the adapter is missing.
+            WrongAnswer: it answered; the message is `why`.
+        """
+        reply = self._call(arguments)
+        if isinstance(reply, Raised):
+            return reply.type
+        raise WrongAnswer(f"no error was raised, but {why}")
+
+    def _call(
+        self,
+        arguments: Mapping[str, Plain],
+        cotangent: Tensor | None = None,
+        wrt: Sequence[str] = (),
+    ) -> Answer | Raised:
+        try:
+            reply = self._adapters.bridge.call(self.name, arguments, cotangent, wrt)
+        except Missing as missing:
+            raise NotStarted(f"{missing}; add it to your adapters") from None
+        if isinstance(reply, Raised) and reply.type == "NotImplementedError":
+            raise self._adapters.not_started(self.name, reply) from reply.error
+        return reply
+
+
+class Adapters:
+    """The submission as a test sees it: `adapters.run_rope(...)`, `adapters.probe(...)`."""
+
+    def __init__(self, bridge: Bridge, rubric: Rubric, task: Task) -> None:
+        self.bridge = bridge
+        self.rubric = rubric
+        self.task = task
+
+    def __getattr__(self, name: str) -> Adapter:
+        if name.startswith(("run_", "get_", "count_")):
+            return Adapter(self, name)
+        raise AttributeError(name)
+
+    def probe(self, name: str, **arguments: Plain) -> Plain:
+        """Run a probe and return its observations.
+
+        Raises:
+            NotOffered: the submission, in the public layout, lacks a name the probe was given.
+            NotStarted: one in our layout lacks it, or a stub was reached.
+            Crashed: the submission raised anything else.
+        """
+        try:
+            reply = self.bridge.probe(name, arguments)
+        except Missing as missing:
+            finding = NotOffered if self.bridge.layout == "public" else NotStarted
+            raise finding(str(missing)) from None
+        if not isinstance(reply, Raised):
+            return reply
+        if reply.type == "NotImplementedError":
+            raise self.not_started(name, reply) from reply.error
+        raise Crashed(*_crash_lines(f"the probe {name!r}", reply)) from reply.error
+
+    def not_started(self, caller: str, raised: Raised) -> NotStarted:
+        """Say which body is still the stub's: the glue, the task's own, or another task's."""
+        frame = raised.frames[-1] if raised.frames else None
+        if frame and frame.file.endswith("adapters.py"):
+            return NotStarted(self._glue_missing(caller, frame))
+        owner = self.rubric.by_id.get(raised.message.partition(":")[0])
+        if owner and owner.id != self.task.id:
+            return NotStarted(f"waits for {owner.id} · handout §{owner.handout}")
+        where = f"`{frame.function}` in {frame.file}" if frame else self.task.id
+        return NotStarted(f"not started: write {where}")
+
+    def _glue_missing(self, adapter: str, frame: Frame) -> str:
+        names = [symbol.partition(":")[2] for symbol in self.task.symbols]
+        try:
+            written = self.bridge.probe("written", {"symbols": list(self.task.symbols)})
+        except Missing:
+            written = False
+        if written is True:
+            return f"`{names[0]}` answers; fill in `{adapter}` in {frame.file}"
+        return f"not started: write {self.task.files[0]}, then `{adapter}` in {frame.file}"
+
+
+def _crash_lines(name: str, raised: Raised) -> list[str]:
+    lines = [f"{name} raised {raised}"]
+    return lines + [f"  {frame}" for frame in raised.frames[-4:]]

@@ -1,0 +1,21 @@
+"""Random inputs for tests of properties, which need no saved answer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class Draw:
+    """Draws tensors from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def normal(self, *shape: int, scale: float = 1.0) -> Tensor:
+        """Normal values of mean 0 and standard deviation `scale`, in float32."""
+        return scale * torch.randn(*shape, generator=self._generator)
+
+    def integers(self, high: int, *shape: int) -> Tensor:
+        """Integers from 0 to `high - 1`."""
+        return torch.randint(high, shape, generator=self._generator)

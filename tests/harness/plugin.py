@@ -1,0 +1,212 @@
+"""The pytest plugin: options, the choice of tests, the submission, and the score at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness import terminal
+from tests.harness.bridge import Adapters, Bridge
+from tests.harness.cases import FIXTURES, Cases, Fixtures
+from tests.harness.errors import Finding, HarnessError, SubmissionError, WrongAnswer
+from tests.harness.results import State, SuiteResult, TestResult
+from tests.harness.rubric import Rubric, Task, read_rubric
+from tests.harness.scoring import Scoreboard
+from tests.harness.submission import InProcess, locate
+
+
+class Suite:
+    """One run of the suite: what it grades, with what, and how it went."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.rubric: Rubric = read_rubric()
+        names = [name for given in config.getoption("task") for name in given.split(",")]
+        self.chosen: tuple[str, ...] = tuple(self.rubric.task(name).id for name in names)
+        self.scoreboard = Scoreboard(self.rubric, self.chosen)
+        self.fixtures = Fixtures(Path(config.getoption("cases") or FIXTURES))
+        self.folder = Path(config.getoption("submission") or config.rootpath)
+        self.device: str = config.getoption("device")
+        self.bridge: Bridge | None = None
+        self.problem: str | None = None
+        """Why the submission could not be graded, if it couldn't."""
+
+    def open(self) -> None:
+        """Import the submission; where that fails, `problem` says why."""
+        try:
+            self.bridge = InProcess(locate(self.folder), self.device)
+        except SubmissionError as error:
+            self.problem = str(error)
+
+    def adapters(self, task: Task) -> Adapters:
+        """The submission as the tests of a task see it."""
+        if self.bridge is None:
+            raise SubmissionError("the submission was not opened")
+        return Adapters(self.bridge, self.rubric, task)
+
+    def cases(self, task: Task, test: str) -> Cases:
+        """The saved cases of a test."""
+        return self.fixtures.cases(task.id, test)
+
+    def result(self) -> SuiteResult:
+        """The score as it stands."""
+        layout = self.bridge.layout if self.bridge else "ours"
+        return self.scoreboard.result(layout)
+
+
+SUITE = pytest.StashKey[Suite]()
+
+
+def task_of(item: pytest.Item) -> str | None:
+    """The id of the task that a test belongs to, if it is a graded one."""
+    mark = item.get_closest_marker("task")
+    return mark.args[0] if mark else None
+
+
+def test_name(item: pytest.Item) -> str:
+    """The name of a test function, without parameters."""
+    return getattr(item, "originalname", item.name)
+
+
+test_name.__test__ = False  # type: ignore[attr-defined]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the suite."""
+    group = parser.getgroup("cs336", "the graded suite")
+    group.addoption("--submission", metavar="DIR", help="the folder to grade (default: the root)")
+    group.addoption("--task", metavar="ID", action="append", default=[], help="only this task (repeatable)")
+    group.addoption("--device", default="cpu", help="where inputs are put: cpu, cuda, mps")
+    group.addoption("--cases", metavar="DIR", help="the saved cases (default: tests/fixtures)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the rubric and the seals of the fixtures, and declare the two marks."""
+    config.addinivalue_line("markers", "task(id): the task of the rubric that a test belongs to")
+    config.addinivalue_line("markers", "ours: tests a promise the public handout doesn't make")
+    try:
+        config.stash[SUITE] = Suite(config)
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the chosen tasks, and make sure the rubric knows every graded one."""
+    suite = config.stash[SUITE]
+    for item in items:
+        task_id = task_of(item)
+        if task_id is not None and test_name(item) not in suite.rubric.task(task_id).tests:
+            raise pytest.UsageError(f"{item.nodeid} is not listed under {task_id!r} in assignment.toml")
+    if suite.chosen:
+        dropped = [item for item in items if task_of(item) not in suite.chosen]
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if task_of(item) in suite.chosen]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Read the fixtures that will be needed, so that a damaged file stops the run at once."""
+    suite = session.config.stash[SUITE]
+    try:
+        for item in session.items:
+            task_id = task_of(item)
+            if task_id is not None and "cases" in getattr(item, "fixturenames", ()):
+                suite.fixtures.cases(task_id, test_name(item))
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Import the submission before the first test; run none if that fails."""
+    suite = session.config.stash[SUITE]
+    if session.config.option.collectonly or not any(task_of(item) for item in session.items):
+        return None
+    suite.open()
+    if suite.problem is None:
+        return None
+    session.testsfailed = 1
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn how a graded test ended into a result, and its explanation into the report's text."""
+    report = yield
+    task_id = task_of(item)
+    if task_id is None or (call.when != "call" and call.excinfo is None):
+        return report
+    suite = item.config.stash[SUITE]
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, HarnessError):
+        pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
+    layout = suite.bridge.layout if suite.bridge else "ours"
+    counted = not (layout == "public" and item.get_closest_marker("ours"))
+    result = TestResult(
+        name=test_name(item), state=_state(error), counted=counted, lines=tuple(_lines(item, error))
+    )
+    suite.scoreboard.record(task_id, result)
+    report.user_properties.append(("state", result.state.value))
+    if error is not None and (result.state is State.NOT_OFFERED or not counted):
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), 0, result.lines[0] if result.lines else "")
+    elif error is not None and item.config.option.tbstyle == "no":
+        report.longrepr = "\n".join(result.lines)
+    return report
+
+
+def pytest_report_teststatus(
+    report: pytest.TestReport,
+) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """Show a test that isn't started as a quiet circle, not as a failure."""
+    if ("state", State.NOT_STARTED.value) in report.user_properties and report.failed:
+        return "not started", "o", ("NOT STARTED", {"yellow": True})
+    return None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Write what went wrong, the table and the next step."""
+    suite = config.stash[SUITE]
+    if config.option.collectonly:
+        return
+    for text, colour in _summary(suite):
+        line = text if _speaks_unicode(terminalreporter) else terminal.as_ascii(text)
+        terminalreporter.write_line(line, **({colour: True} if colour else {}))
+
+
+def _summary(suite: Suite) -> Iterator[terminal.Line]:
+    yield "", None
+    if suite.problem is not None:
+        yield f"Could not be graded: {suite.problem}", "red"
+    elif suite.bridge is not None:
+        result = suite.result()
+        yield from terminal.failures(result, suite.rubric, everything=bool(suite.chosen))
+        yield from terminal.table(result, suite.rubric)
+        yield terminal.next_step(result, suite.rubric), None
+
+
+def _speaks_unicode(reporter: pytest.TerminalReporter) -> bool:
+    encoding = getattr(reporter._tw._file, "encoding", None) or "ascii"  # noqa: SLF001 - no public way
+    return encoding.lower().replace("-", "").startswith("utf")
+
+
+def _state(error: BaseException | None) -> State:
+    if error is None:
+        return State.PASSED
+    return error.state if isinstance(error, Finding) else State.WRONG
+
+
+def _lines(item: pytest.Item, error: BaseException | None) -> list[str]:
+    """The explanation: what was found, below the sentence that says what the test looks at."""
+    if error is None:
+        return []
+    if isinstance(error, Finding):
+        found = list(error.lines)
+    elif isinstance(error, AssertionError):
+        found = str(error).splitlines()
+    else:
+        found = [f"the test could not use what came back: {type(error).__name__}: {error}"]
+    doc = (getattr(item, "obj", None).__doc__ or "").strip().partition("\n")[0]
+    return [*found, f"this test: {doc}"] if isinstance(error, WrongAnswer | AssertionError) else found

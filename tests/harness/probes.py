@@ -1,0 +1,107 @@
+"""Probes: functions from plain data to plain data that drive a submission's own objects.
+
+A probe runs on the submission's side of the bridge and returns observations, never a verdict.
+This file is loaded before the submission, and knows nothing of the tests.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping, Sequence
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tests.harness.bridge import Missing
+from tests.harness.plain import Plain, plain
+
+
+def written(symbols: Sequence[str]) -> bool:
+    """Tell whether no function or method of `symbols` is still a stub."""
+    return not any(_is_stub(f) for symbol in symbols for f in _functions(_resolve(symbol)))
+
+
+def module(
+    symbol: str,
+    arguments: Mapping[str, Plain],
+    *,
+    dtype: str | None = None,
+    device: str | None = None,
+    seed: int = 0,
+    weights: Mapping[str, Tensor] | None = None,
+    inputs: Sequence[Tensor] | None = None,
+    cotangent: Tensor | None = None,
+) -> dict[str, Plain]:
+    """Construct a module and describe it; with `inputs`, call it; with `cotangent`, differentiate.
+
+    Args:
+        symbol: the class, as `package.module:Name`.
+        arguments: keyword arguments of its constructor.
+        dtype: name of the dtype to construct it with, such as `bfloat16`.
+        device: name of the device to construct it on, such as `meta`.
+        seed: of torch's generator, set before the construction.
+        weights: a state dict to load (strictly) after the construction.
+        inputs: positional arguments of one call.
+        cotangent: the gradient of a loss with respect to the output of that call.
+    """
+    extra: dict[str, Any] = {} if dtype is None else {"dtype": getattr(torch, dtype)}
+    if device is not None:
+        extra["device"] = torch.device(device)
+    torch.manual_seed(seed)
+    built: nn.Module = _resolve(symbol)(**arguments, **extra)
+    if weights is not None:
+        built.load_state_dict(weights, strict=True)
+    seen: dict[str, Plain] = {
+        "parameters": {name: _describe(p) for name, p in built.named_parameters()},
+        "buffers": {name: _describe(b) for name, b in built.named_buffers()},
+        "state": list(built.state_dict()),
+    }
+    if device != "meta":
+        seen["values"] = {name: plain(p) for name, p in built.named_parameters()}
+    if inputs is not None:
+        output = built(*inputs)
+        seen["output"] = plain(output)
+        if cotangent is not None:
+            output.backward(cotangent)
+            grads = {name: p.grad for name, p in built.named_parameters()}
+            seen["gradients"] = {name: None if g is None else plain(g) for name, g in grads.items()}
+    return seen
+
+
+PROBES = {"written": written, "module": module}
+
+
+def _describe(tensor: Tensor) -> dict[str, Plain]:
+    return {
+        "shape": tuple(tensor.shape),
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "device": tensor.device.type,
+        "requires_grad": tensor.requires_grad,
+    }
+
+
+def _resolve(symbol: str) -> Any:
+    """Import what `package.module:Name` names."""
+    path, _, name = symbol.partition(":")
+    try:
+        found = importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (path == error.name or path.startswith(f"{error.name}.")):
+            raise Missing(f"the submission has no {path.replace('.', '/')}.py") from error
+        raise
+    if not hasattr(found, name):
+        raise Missing(f"{path.replace('.', '/')}.py has no {name}")
+    return getattr(found, name)
+
+
+def _functions(found: Any) -> list[FunctionType]:
+    members = vars(found).values() if inspect.isclass(found) else [found]
+    return [inspect.unwrap(m) for m in members if isinstance(m, FunctionType)]
+
+
+def _is_stub(function: FunctionType) -> bool:
+    """A stub does nothing but raise NotImplementedError, so that is the only name it uses."""
+    return function.__code__.co_names == ("NotImplementedError",)

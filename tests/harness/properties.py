@@ -1,0 +1,108 @@
+"""Properties that hold for many tasks and need no saved answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from tests.harness.bridge import Adapter
+from tests.harness.compare import check, check_close
+from tests.harness.plain import Plain
+from tests.harness.recipes import Expanded, Strided
+
+Arguments = Mapping[str, Plain]
+
+
+def check_inputs_kept(adapter: Adapter, arguments: Arguments) -> None:
+    """The tensors that were passed in hold the same values after the call."""
+    after = adapter.answer(arguments).inputs
+    for name, before in arguments.items():
+        if isinstance(before, Tensor):
+            check_close(after[name], before, f"`{name}` was changed by the call", limit=0.0)
+
+
+def check_memory_layouts(adapter: Adapter, arguments: Arguments, name: str) -> None:
+    """The argument `name` gives the same answer from strided memory and from an expanded view."""
+    tensor: Tensor = arguments[name]
+    strided = adapter(**{**arguments, name: Strided(tensor)})
+    check_close(strided, adapter(**arguments), f"another answer when `{name}` is not contiguous")
+    repeated = tensor[:1].expand(tensor.shape)
+    expanded = adapter(**{**arguments, name: Expanded(tensor[:1], tuple(tensor.shape))})
+    whole = adapter(**{**arguments, name: repeated.clone()})
+    check_close(expanded, whole, f"another answer when `{name}` is an expanded view")
+
+
+def check_rows_alone(adapter: Adapter, arguments: Arguments, *names: str) -> None:
+    """Each item along the first axis of the arguments `names` gets the same answer on its own."""
+    together = adapter(**arguments)
+    check(isinstance(together, Tensor) and together.ndim > 0, "the answer has no leading axis")
+    for i in range(len(arguments[names[0]])):
+        alone = adapter(**{**arguments, **{name: arguments[name][i] for name in names}})
+        check_close(alone, together[i], f"item {i} gets another answer alone than in its batch")
+
+
+def check_gradients(
+    adapter: Adapter, arguments: Arguments, reference: Callable[..., Tensor], *wrt: str
+) -> None:
+    """Gradients reach the arguments `wrt`, and are those of `reference` in float64."""
+    leaves = {name: arguments[name].double().requires_grad_() for name in wrt}
+    expected = reference(**leaves)
+    generator = torch.Generator().manual_seed(expected.numel())
+    cotangent = torch.randn(expected.shape, generator=generator)
+    gradients = torch.autograd.grad(expected, list(leaves.values()), cotangent.double())
+    answer = adapter.answer(arguments, cotangent, wrt)
+    for name, gradient in zip(wrt, gradients, strict=True):
+        found = answer.gradients[name]
+        check(found is not None, f"no gradient reaches `{name}`: is something detached on the way?")
+        check_close(found, gradient, f"the gradient of `{name}` is wrong", dtype=torch.float32)
+
+
+def check_dtype_kept(adapter: Adapter, arguments: Arguments, *names: str) -> None:
+    """bfloat16 and float16 in, the same dtype out, and every value finite."""
+    for dtype in (torch.bfloat16, torch.float16):
+        half = {name: arguments[name].to(dtype) for name in names}
+        output = adapter(**{**arguments, **half})
+        check(isinstance(output, Tensor), "returned no tensor")
+        check(output.dtype == dtype, f"{dtype} in gives {output.dtype} out")
+        check(bool(output.isfinite().all()), f"{dtype} in gives NaN or infinity")
+
+
+def check_deterministic(adapter: Adapter, arguments: Arguments) -> None:
+    """Two calls with the same inputs give the same answer, bit for bit."""
+    check_close(adapter(**arguments), adapter(**arguments), "two equal calls give unlike answers", limit=0.0)
+
+
+def check_parameters(parameters: Mapping[str, Plain], expected: Mapping[str, tuple[int, ...]]) -> None:
+    """A probed module has exactly these parameters, by name and shape, and all are trained."""
+    found = {name: tuple(p["shape"]) for name, p in parameters.items()}
+    check(found == dict(expected), f"the parameters are {found}, expected {dict(expected)}")
+    frozen = [name for name, p in parameters.items() if not p["requires_grad"]]
+    check(not frozen, f"not trained, since requires_grad is False: {', '.join(frozen)}")
+
+
+def check_placed(described: Mapping[str, Plain], *, device: str, dtype: str | None = None) -> None:
+    """Every parameter or buffer of a probed module is where, and what, it was asked to be."""
+    for name, tensor in described.items():
+        check(tensor["device"] == device, f"`{name}` is on {tensor['device']}, asked for {device}")
+        if dtype is not None:
+            check(tensor["dtype"] == dtype, f"`{name}` is {tensor['dtype']}, asked for {dtype}")
+
+
+def check_truncated_normal(values: Tensor, std: float) -> None:
+    """Many values look drawn from a normal of mean 0 and `std`, cut at three standard deviations.
+
+    The largest gap between the empirical and the theoretical distribution is held against the
+    Kolmogorov-Smirnov bound that a right answer exceeds once in ten million draws.
+    """
+    drawn = values.double().flatten().sort().values / std
+    count = drawn.numel()
+    check(bool(drawn.abs().max() <= 3 + 1e-6), f"a value lies {drawn.abs().max():.2f} standard deviations out")
+    inside = torch.erf(torch.tensor(3 / 2**0.5, dtype=torch.float64))
+    theory = 0.5 + 0.5 * torch.erf(drawn / 2**0.5) / inside
+    steps = torch.arange(count + 1, dtype=torch.float64) / count
+    gap = torch.maximum((steps[1:] - theory).abs(), (theory - steps[:-1]).abs()).max().item()
+    bound = (torch.log(torch.tensor(2e7)) / (2 * count)).sqrt().item()
+    measured = values.double().std().item()
+    check(gap <= bound, f"not a truncated normal of std {std:.4g}: the values have std {measured:.4g}")

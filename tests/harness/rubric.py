@@ -1,0 +1,116 @@
+"""The rubric: `assignment.toml` as typed data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from tests.harness.errors import RubricError
+
+RUBRIC_FILE = Path(__file__).parents[1] / "assignment.toml"
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of the assignment, such as "The model"."""
+
+    number: int
+    title: str
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a submission may use."""
+
+    suite_seconds: float
+    """Wall time for the whole suite on one submission."""
+
+
+class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A gradable unit."""
+
+    id: str
+    title: str
+    part: int
+    points: float
+    handout: str
+    """Number of the handout's section, such as `2.3`."""
+    requires: tuple[str, ...]
+    """Ids of the tasks whose code this one calls."""
+    adapters: tuple[str, ...]
+    symbols: tuple[str, ...]
+    """What to implement, as `package.module:Name`."""
+    tests: tuple[str, ...]
+    """Names of the test functions, among which the points are shared equally."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that the symbols live in, as paths from the submission's root."""
+        modules = dict.fromkeys(symbol.partition(":")[0] for symbol in self.symbols)
+        return tuple(module.replace(".", "/") + ".py" for module in modules)
+
+
+class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """The whole assignment."""
+
+    title: str
+    limits: Limits
+    parts: tuple[Part, ...]
+    tasks: tuple[Task, ...]
+
+    @cached_property
+    def by_id(self) -> dict[str, Task]:
+        """The tasks under their ids."""
+        return {task.id: task for task in self.tasks}
+
+    def task(self, task_id: str) -> Task:
+        """Find a task.
+
+        Raises:
+            RubricError: there is none of that id; the text names the nearest.
+        """
+        if task_id in self.by_id:
+            return self.by_id[task_id]
+        near = get_close_matches(task_id, self.by_id, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(self.by_id)}"
+        raise RubricError(f"no task is called {task_id!r}; {hint}")
+
+
+def read_rubric(file: Path = RUBRIC_FILE) -> Rubric:
+    """Read and check the rubric.
+
+    Raises:
+        RubricError: the file is missing, is not valid TOML, has unknown or missing fields,
+            names a task twice, or names a part or prerequisite that doesn't exist.
+    """
+    try:
+        rubric = msgspec.toml.decode(file.read_bytes(), type=Rubric)
+    except OSError as error:
+        raise RubricError(f"cannot read the rubric {file}: {error.strerror}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RubricError(f"{file.name} is not a rubric: {error}") from error
+    _check(rubric)
+    return rubric
+
+
+def _check(rubric: Rubric) -> None:
+    _unique("task", (task.id for task in rubric.tasks))
+    _unique("test", (f"{task.id}: {test}" for task in rubric.tasks for test in task.tests))
+    parts = {part.number for part in rubric.parts}
+    seen: set[str] = set()
+    for task in rubric.tasks:
+        if task.part not in parts:
+            raise RubricError(f"task {task.id!r} belongs to part {task.part}, which has no title")
+        for required in task.requires:
+            if required not in seen:
+                raise RubricError(f"task {task.id!r} requires {required!r}, which is not above it")
+        seen.add(task.id)
+
+
+def _unique(what: str, names: Iterable[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise RubricError(f"the {what} {name!r} stands {count} times in the rubric")

@@ -1,0 +1,41 @@
+"""The scoreboard: what each test of the rubric came to, turned into points."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tests.harness.results import State, SuiteResult, TaskResult, TestResult
+from tests.harness.rubric import Rubric, Task
+
+
+class Scoreboard:
+    """Collects the result of each test; what the rubric lists and nobody reported was not run."""
+
+    def __init__(self, rubric: Rubric, tasks: Collection[str] = ()) -> None:
+        """Score all tasks of the rubric, or only those named."""
+        self.tasks = [task for task in rubric.tasks if not tasks or task.id in tasks]
+        self._results: dict[tuple[str, str], TestResult] = {}
+
+    def record(self, task_id: str, result: TestResult) -> None:
+        """Take down how a test ended; of several reports of one test the first failure stays."""
+        earlier = self._results.get((task_id, result.name))
+        if earlier is None or earlier.state is State.PASSED:
+            self._results[task_id, result.name] = result
+
+    def result(self, layout: str) -> SuiteResult:
+        """Sum up, for a submission in the given layout."""
+        return SuiteResult(layout=layout, tasks=tuple(self._task(task) for task in self.tasks))
+
+    def _task(self, task: Task) -> TaskResult:
+        tests = tuple(
+            self._results.get((task.id, name), TestResult(name=name, state=State.NOT_RUN))
+            for name in task.tests
+        )
+        return TaskResult(
+            id=task.id,
+            title=task.title,
+            part=task.part,
+            points=task.points,
+            handout=task.handout,
+            tests=tests,
+        )

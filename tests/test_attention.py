@@ -1,0 +1,292 @@
+"""Attention: softmax(Q Kᵀ / sqrt(d_k) + M) V, alone and in several heads."""
+
+import torch
+import torch.nn.functional as F
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+from tests.harness.properties import (
+    check_deterministic,
+    check_dtype_kept,
+    check_gradients,
+    check_inputs_kept,
+    check_memory_layouts,
+    check_parameters,
+    check_placed,
+    check_rows_alone,
+    check_truncated_normal,
+)
+
+MULTIHEAD = "cs336_basics.attention:MultiHeadSelfAttention"
+
+
+def attention_arguments(draw, mask=None):
+    """Arguments of `run_scaled_dot_product_attention`: batch 3, 5 queries, 7 keys, d_v unlike d_k."""
+    return {"Q": draw.normal(3, 5, 8), "K": draw.normal(3, 7, 8), "V": draw.normal(3, 7, 6), "mask": mask}
+
+
+def random_mask(draw):
+    """A mask for `attention_arguments` in which every query sees something."""
+    return (draw.integers(2, 3, 5, 7) == 1) | torch.eye(5, 7, dtype=torch.bool)
+
+
+def multihead_arguments(draw, d_model=8, **more):
+    """Arguments of the multi-head adapters: two heads, batch 3, seq 6."""
+    weights = {f"{name}_proj_weight": draw.normal(d_model, d_model, scale=0.35) for name in "qkvo"}
+    return {"d_model": d_model, "num_heads": 2, **weights, "in_features": draw.normal(3, 6, d_model), **more}
+
+
+def rope_arguments(draw, positions=None):
+    """The same with RoPE."""
+    return multihead_arguments(draw, max_seq_len=32, theta=10000.0, token_positions=positions)
+
+
+@task("attention")
+def test_attention_without_mask(adapters, cases):
+    """Scores are divided by sqrt(d_k), and the softmax runs over the keys."""
+    cases.check(adapters.run_scaled_dot_product_attention)
+
+
+@task("attention")
+def test_attention_with_mask(adapters, cases):
+    """True means may attend; what is False is taken out before the softmax."""
+    cases.check(adapters.run_scaled_dot_product_attention)
+
+
+@task("attention")
+def test_masked_keys_stay_hidden(adapters, cases):
+    """A finite fill such as -1e4 or -1e9 leaks where the visible scores are lower still."""
+    cases.check(adapters.run_scaled_dot_product_attention)
+
+
+@task("attention")
+def test_large_scores(adapters, cases):
+    """Large scores overflow nothing."""
+    cases.check(adapters.run_scaled_dot_product_attention)
+
+
+@ours
+@task("attention")
+def test_query_that_sees_nothing(adapters, cases):
+    """A query that may attend to no key gives zeros, not NaN."""
+    cases.check(adapters.run_scaled_dot_product_attention)
+
+
+@task("attention")
+def test_masked_values_do_not_matter(adapters, draw):
+    """What a masked key holds changes nothing, not even a huge value."""
+    arguments = attention_arguments(draw, random_mask(draw))
+    arguments["mask"][..., 6] = False
+    V = arguments["V"].clone()
+    V[:, 6] = 1e30
+    quiet = adapters.run_scaled_dot_product_attention(**arguments)
+    loud = adapters.run_scaled_dot_product_attention(**{**arguments, "V": V})
+    check_close(loud, quiet, "the value of a masked key shows in the output")
+
+
+@task("attention")
+def test_attention_of_each_item(adapters, draw):
+    """The items of a batch don't see each other."""
+    arguments = attention_arguments(draw, random_mask(draw))
+    check_rows_alone(adapters.run_scaled_dot_product_attention, arguments, "Q", "K", "V", "mask")
+
+
+@task("attention")
+def test_attention_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    arguments = attention_arguments(draw, random_mask(draw))
+    for name in ("Q", "K", "V"):
+        check_memory_layouts(adapters.run_scaled_dot_product_attention, arguments, name)
+    check_inputs_kept(adapters.run_scaled_dot_product_attention, arguments)
+    check_deterministic(adapters.run_scaled_dot_product_attention, arguments)
+
+
+@ours
+@task("attention")
+def test_attention_gradient(adapters, draw):
+    """Gradients reach queries, keys and values, through the mask."""
+    mask = random_mask(draw)
+
+    def reference(Q, K, V):
+        return F.scaled_dot_product_attention(Q, K, V, mask)
+
+    arguments = attention_arguments(draw, mask)
+    check_gradients(adapters.run_scaled_dot_product_attention, arguments, reference, "Q", "K", "V")
+
+
+@ours
+@task("attention")
+def test_gradient_of_a_query_that_sees_nothing(adapters, draw):
+    """Its gradients are zeros; a NaN there would spoil every weight of the model."""
+    mask = random_mask(draw)
+    mask[1] = False
+    arguments = attention_arguments(draw, mask)
+    names = ["Q", "K", "V"]
+    found = adapters.run_scaled_dot_product_attention.answer(arguments, draw.normal(3, 5, 6), names).gradients
+    for name in names:
+        check(found[name] is not None, f"no gradient reaches `{name}`")
+        check_close(found[name][1], torch.zeros_like(arguments[name][1]), f"`{name}` of a blind row has a gradient")
+        check(bool(found[name].isfinite().all()), f"the gradient of `{name}` is not finite")
+
+
+@ours
+@task("attention")
+def test_attention_keeps_the_dtype(adapters, draw):
+    """Half precision in, the same half precision out."""
+    arguments = attention_arguments(draw, random_mask(draw))
+    check_dtype_kept(adapters.run_scaled_dot_product_attention, arguments, "Q", "K", "V")
+
+
+@task("multihead_attention")
+def test_multihead_matches_saved_tensors(adapters, cases):
+    """Each head attends with its own features, scaled by the root of the head's width, causally."""
+    cases.check(adapters.run_multihead_self_attention)
+
+
+@task("multihead_attention")
+def test_heads_are_joined_in_order(adapters, cases):
+    """With an identity as output projection the heads stand side by side, head by head."""
+    cases.check(adapters.run_multihead_self_attention)
+
+
+@task("multihead_attention")
+def test_multihead_leading_axes(adapters, cases):
+    """One sequence alone, or several leading axes."""
+    cases.check(adapters.run_multihead_self_attention)
+
+
+@task("multihead_attention")
+def test_multihead_lengths(adapters, cases):
+    """The mask fits a sequence of one token and one of many."""
+    cases.check(adapters.run_multihead_self_attention)
+
+
+def check_causal(adapter, arguments):
+    """Changing token 3 leaves the answers before it alone, and changes its own."""
+    before = adapter(**arguments)
+    check(getattr(before, "ndim", 0) == 3, "the answer is not (batch, seq, d_model)")
+    changed = arguments["in_features"].clone()
+    changed[:, 3] = -changed[:, 3] + 1.0
+    after = adapter(**{**arguments, "in_features": changed})
+    check_close(after[:, :3], before[:, :3], "a later token shows in an earlier answer")
+    check(bool(((after - before)[:, 3].abs().amax(-1) > 1e-3).all()), "a token does not show in its own answer")
+
+
+@task("multihead_attention")
+def test_multihead_is_causal(adapters, draw):
+    """A token sees itself and what came before, never what comes after."""
+    check_causal(adapters.run_multihead_self_attention, multihead_arguments(draw))
+
+
+@task("multihead_attention")
+def test_multihead_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    arguments = multihead_arguments(draw)
+    check_memory_layouts(adapters.run_multihead_self_attention, arguments, "in_features")
+    check_inputs_kept(adapters.run_multihead_self_attention, arguments)
+    check_deterministic(adapters.run_multihead_self_attention, arguments)
+
+
+@ours
+@task("multihead_attention")
+def test_multihead_gradient(adapters, draw):
+    """Gradients reach the input through queries, keys and values of every head."""
+    arguments = multihead_arguments(draw)
+    W = {name: arguments[f"{name}_proj_weight"].double() for name in "qkvo"}
+
+    def reference(in_features):
+        Q, K, V = (F.linear(in_features, W[n]).unflatten(-1, (2, 4)).transpose(1, 2) for n in "qkv")
+        heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True)
+        return F.linear(heads.transpose(1, 2).flatten(2), W["o"])
+
+    check_gradients(adapters.run_multihead_self_attention, arguments, reference, "in_features")
+
+
+@ours
+@task("multihead_attention")
+def test_multihead_module(adapters, draw):
+    """Four square weights and no bias, and gradients reach all of them."""
+    seen = adapters.probe(
+        "module",
+        symbol=MULTIHEAD,
+        arguments={"d_model": 8, "num_heads": 2},
+        inputs=[draw.normal(3, 5, 8)],
+        cotangent=draw.normal(3, 5, 8),
+    )
+    names = ("q_proj", "k_proj", "v_proj", "output_proj")
+    check_parameters(seen["parameters"], {f"{name}.weight": (8, 8) for name in names})
+    check(seen["state"] == [f"{name}.weight" for name in names] or set(seen["state"]) == set(seen["parameters"]),
+          f"the state dict holds more than the weights: {seen['state']}")
+    for name, gradient in seen["gradients"].items():
+        check(gradient is not None and bool((gradient != 0).any()), f"no gradient reaches `{name}`")
+
+
+@ours
+@task("multihead_attention")
+def test_multihead_starts_random(adapters):
+    """The weights start as those of `Linear` from d_model to d_model."""
+    seen = adapters.probe("module", symbol=MULTIHEAD, arguments={"d_model": 160, "num_heads": 4}, seed=4)
+    for name in ("q_proj", "k_proj", "v_proj", "output_proj"):
+        check_truncated_normal(seen["values"][f"{name}.weight"], (2 / 320) ** 0.5)
+
+
+@ours
+@task("multihead_attention")
+def test_multihead_device_and_dtype(adapters, draw):
+    """`device` and `dtype` are passed on to every projection, and a bfloat16 input stays one."""
+    arguments = {"d_model": 8, "num_heads": 2}
+    seen = adapters.probe("module", symbol=MULTIHEAD, arguments=arguments, device="meta", dtype="bfloat16")
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")
+    x = draw.normal(2, 5, 8).bfloat16()
+    seen = adapters.probe("module", symbol=MULTIHEAD, arguments=arguments, dtype="bfloat16", inputs=[x])
+    check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
+
+
+@ours
+@task("multihead_attention")
+def test_heads_must_divide_the_width(adapters, draw):
+    """Ten features cannot be cut into three heads."""
+    arguments = {**multihead_arguments(draw, d_model=10), "num_heads": 3}
+    adapters.run_multihead_self_attention.error("d_model is 10 and num_heads is 3", **arguments)
+
+
+@task("multihead_attention_rope")
+def test_multihead_rope_matches_saved_tensors(adapters, cases):
+    """Queries and keys are rotated head by head; values are not."""
+    cases.check(adapters.run_multihead_self_attention_with_rope)
+
+
+@task("multihead_attention_rope")
+def test_multihead_rope_positions(adapters, cases):
+    """The given positions turn queries and keys; the mask follows the order of the sequence."""
+    cases.check(adapters.run_multihead_self_attention_with_rope)
+
+
+@task("multihead_attention_rope")
+def test_multihead_rope_positions_of_each_row(adapters, cases):
+    """Positions of shape (batch, seq) meet heads of shape (batch, heads, seq, d_head)."""
+    cases.check(adapters.run_multihead_self_attention_with_rope)
+
+
+@task("multihead_attention_rope")
+def test_multihead_rope_is_causal(adapters, draw):
+    """A token sees itself and what came before, never what comes after."""
+    check_causal(adapters.run_multihead_self_attention_with_rope, rope_arguments(draw, torch.arange(6)))
+
+
+@task("multihead_attention_rope")
+def test_moving_all_positions_changes_nothing(adapters, draw):
+    """Attention knows distances alone, so moving every position by the same step changes nothing."""
+    arguments = rope_arguments(draw)
+    adapter = adapters.run_multihead_self_attention_with_rope
+    start = adapter(**{**arguments, "token_positions": torch.arange(6)})
+    moved = adapter(**{**arguments, "token_positions": torch.arange(6) + 20})
+    check_close(moved, start, "moving every position by 20 changes the answer")
+
+
+@task("multihead_attention_rope")
+def test_multihead_rope_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    arguments = rope_arguments(draw, torch.arange(6))
+    check_memory_layouts(adapters.run_multihead_self_attention_with_rope, arguments, "in_features")
+    check_inputs_kept(adapters.run_multihead_self_attention_with_rope, arguments)

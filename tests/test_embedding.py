@@ -1,0 +1,71 @@
+"""Embedding: a look-up in a table with one row per token."""
+
+import torch
+
+from tests.harness import ours, task
+from tests.harness.compare import check_close
+from tests.harness.properties import check_inputs_kept, check_parameters, check_placed, check_truncated_normal
+
+EMBEDDING = "cs336_basics.embedding:Embedding"
+
+
+@task("embedding")
+def test_matches_saved_tensors(adapters, cases):
+    """Every id becomes its row; ids may have any shape."""
+    cases.check(adapters.run_embedding)
+
+
+@task("embedding")
+def test_rows_are_exact(adapters, draw):
+    """A look-up computes nothing, so the rows come out bit for bit."""
+    table, ids = draw.normal(9, 4, scale=100.0), draw.integers(9, 2, 6)
+    arguments = {"vocab_size": 9, "d_model": 4, "weights": table, "token_ids": ids}
+    rows = torch.stack([table[i] for i in ids.flatten().tolist()]).reshape(2, 6, 4)
+    check_close(adapters.run_embedding(**arguments), rows, "the rows are not those of the table", limit=0.0)
+    check_inputs_kept(adapters.run_embedding, arguments)
+
+
+@ours
+@task("embedding")
+def test_unknown_ids_are_refused(adapters, draw):
+    """An id beyond the table is an error; clamped, it would pass for the last token."""
+    for unknown in (9, 1000):
+        adapters.run_embedding.error(
+            f"the table has 9 rows and was asked for id {unknown}",
+            vocab_size=9,
+            d_model=4,
+            weights=draw.normal(9, 4),
+            token_ids=torch.tensor([[0, unknown]]),
+        )
+
+
+@ours
+@task("embedding")
+def test_embedding_module(adapters, draw):
+    """One trained parameter, `weight`, of shape (vocab_size, d_model); a row's gradient counts its uses."""
+    ids, cotangent = torch.tensor([2, 0, 2, 2]), draw.normal(4, 3)
+    seen = adapters.probe(
+        "module", symbol=EMBEDDING, arguments={"vocab_size": 5, "d_model": 3}, inputs=[ids], cotangent=cotangent
+    )
+    check_parameters(seen["parameters"], {"weight": (5, 3)})
+    check_close(seen["output"], seen["values"]["weight"][ids], "forward does not use `weight`", limit=0.0)
+    gradient = torch.zeros(5, 3).index_add(0, ids, cotangent)
+    check_close(seen["gradients"]["weight"], gradient, "the gradient of `weight` is wrong")
+
+
+@ours
+@task("embedding")
+def test_embedding_starts_random(adapters):
+    """The table starts as a truncated normal of standard deviation 1, cut at ±3."""
+    arguments = {"vocab_size": 400, "d_model": 150}
+    seen = adapters.probe("module", symbol=EMBEDDING, arguments=arguments, seed=2)
+    check_truncated_normal(seen["values"]["weight"], 1.0)
+
+
+@ours
+@task("embedding")
+def test_embedding_device_and_dtype(adapters):
+    """`device` and `dtype` reach the table."""
+    arguments = {"vocab_size": 5, "d_model": 3}
+    seen = adapters.probe("module", symbol=EMBEDDING, arguments=arguments, device="meta", dtype="bfloat16")
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")

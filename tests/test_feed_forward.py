@@ -1,0 +1,117 @@
+"""SiLU and SwiGLU: W2 (SiLU(W1 x) ⊙ W3 x)."""
+
+import torch.nn.functional as F
+
+from tests.harness import ours, task
+from tests.harness.properties import (
+    check_dtype_kept,
+    check_gradients,
+    check_inputs_kept,
+    check_memory_layouts,
+    check_parameters,
+    check_placed,
+    check_truncated_normal,
+)
+
+SWIGLU = "cs336_basics.feed_forward:SwiGLU"
+
+
+def swiglu_arguments(draw, d_model=6, d_ff=10):
+    """Arguments of `run_swiglu`, weights and all."""
+    return {
+        "d_model": d_model,
+        "d_ff": d_ff,
+        "w1_weight": draw.normal(d_ff, d_model, scale=0.4),
+        "w2_weight": draw.normal(d_model, d_ff, scale=0.3),
+        "w3_weight": draw.normal(d_ff, d_model, scale=0.4),
+        "in_features": draw.normal(3, 4, d_model),
+    }
+
+
+@task("silu")
+def test_silu_matches_saved_tensors(adapters, cases):
+    """x · sigmoid(x), which is negative, not zero, left of zero."""
+    cases.check(adapters.run_silu)
+
+
+@task("silu")
+def test_silu_of_extreme_values(adapters, cases):
+    """Values of ±100 and ±10000 are finite: exp(100) overflows, sigmoid(100) does not."""
+    cases.check(adapters.run_silu)
+
+
+@task("silu")
+def test_silu_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    arguments = {"in_features": draw.normal(3, 5)}
+    check_memory_layouts(adapters.run_silu, arguments, "in_features")
+    check_inputs_kept(adapters.run_silu, arguments)
+
+
+@ours
+@task("silu")
+def test_silu_gradient(adapters, draw):
+    """The gradient is that of the whole product, at large values too."""
+    arguments = {"in_features": draw.normal(4, 5, scale=20.0)}
+    check_gradients(adapters.run_silu, arguments, lambda in_features: F.silu(in_features), "in_features")
+
+
+@ours
+@task("silu")
+def test_silu_keeps_the_dtype(adapters, draw):
+    """Half precision in, the same half precision out."""
+    check_dtype_kept(adapters.run_silu, {"in_features": draw.normal(4, 5, scale=30.0)}, "in_features")
+
+
+@task("swiglu")
+def test_swiglu_matches_saved_tensors(adapters, cases):
+    """W1 goes through SiLU and gates W3; W2 leads back; d_ff is what it is given as."""
+    cases.check(adapters.run_swiglu)
+
+
+@task("swiglu")
+def test_swiglu_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    arguments = swiglu_arguments(draw)
+    check_memory_layouts(adapters.run_swiglu, arguments, "in_features")
+    check_inputs_kept(adapters.run_swiglu, arguments)
+
+
+@ours
+@task("swiglu")
+def test_swiglu_gradient(adapters, draw):
+    """Gradients pass through both arms of the product."""
+    arguments = swiglu_arguments(draw)
+    w1, w2, w3 = (arguments[f"w{i}_weight"].double() for i in (1, 2, 3))
+
+    def reference(in_features):
+        return F.linear(F.silu(F.linear(in_features, w1)) * F.linear(in_features, w3), w2)
+
+    check_gradients(adapters.run_swiglu, arguments, reference, "in_features")
+
+
+@ours
+@task("swiglu")
+def test_swiglu_module(adapters):
+    """Three weights and no bias: `w1` and `w3` are (d_ff, d_model), `w2` is (d_model, d_ff)."""
+    seen = adapters.probe("module", symbol=SWIGLU, arguments={"d_model": 6, "d_ff": 10})
+    shapes = {"w1.weight": (10, 6), "w2.weight": (6, 10), "w3.weight": (10, 6)}
+    check_parameters(seen["parameters"], shapes)
+
+
+@ours
+@task("swiglu")
+def test_swiglu_starts_random(adapters):
+    """The weights start as those of `Linear`, each by its own draw."""
+    seen = adapters.probe("module", symbol=SWIGLU, arguments={"d_model": 120, "d_ff": 200}, seed=3)
+    for name in ("w1", "w2", "w3"):
+        check_truncated_normal(seen["values"][f"{name}.weight"], (2 / 320) ** 0.5)
+
+
+@ours
+@task("swiglu")
+def test_swiglu_device_and_dtype(adapters):
+    """`device` and `dtype` are passed on to all three layers."""
+    arguments = {"d_model": 6, "d_ff": 10}
+    seen = adapters.probe("module", symbol=SWIGLU, arguments=arguments, device="meta", dtype="bfloat16")
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")

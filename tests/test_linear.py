@@ -1,0 +1,78 @@
+"""Linear layer: y = x Wᵀ."""
+
+import math
+
+import torch.nn.functional as F
+
+from tests.harness import ours, task
+from tests.harness.compare import check_close
+from tests.harness.properties import (
+    check_gradients,
+    check_inputs_kept,
+    check_memory_layouts,
+    check_parameters,
+    check_placed,
+    check_truncated_normal,
+)
+
+LINEAR = "cs336_basics.linear:Linear"
+
+
+@task("linear")
+def test_matches_saved_tensors(adapters, cases):
+    """The weight is (d_out, d_in), one row per output feature, and any leading axes stay."""
+    cases.check(adapters.run_linear)
+
+
+@task("linear")
+def test_large_inputs(adapters, cases):
+    """Features around a thousand show a factor that is off by a thousandth."""
+    cases.check(adapters.run_linear)
+
+
+@task("linear")
+def test_linear_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    arguments = {"d_in": 6, "d_out": 4, "weights": draw.normal(4, 6), "in_features": draw.normal(3, 5, 6)}
+    check_memory_layouts(adapters.run_linear, arguments, "in_features")
+    check_inputs_kept(adapters.run_linear, arguments)
+
+
+@ours
+@task("linear")
+def test_linear_gradient(adapters, draw):
+    """The gradient of the input is the cotangent times W."""
+    W = draw.normal(4, 6)
+    arguments = {"d_in": 6, "d_out": 4, "weights": W, "in_features": draw.normal(3, 5, 6)}
+    check_gradients(
+        adapters.run_linear, arguments, lambda in_features: F.linear(in_features, W.double()), "in_features"
+    )
+
+
+@ours
+@task("linear")
+def test_linear_module(adapters, draw):
+    """One trained parameter, `weight`, of shape (d_out, d_in), and no bias; gradients reach it."""
+    x, cotangent = draw.normal(5, 7), draw.normal(5, 4)
+    seen = adapters.probe("module", symbol=LINEAR, arguments={"d_in": 7, "d_out": 4}, inputs=[x], cotangent=cotangent)
+    check_parameters(seen["parameters"], {"weight": (4, 7)})
+    check_close(seen["output"], F.linear(x, seen["values"]["weight"]), "forward does not use `weight`")
+    check_close(seen["gradients"]["weight"], cotangent.T @ x, "the gradient of `weight` is wrong")
+
+
+@ours
+@task("linear")
+def test_linear_starts_random(adapters):
+    """The weight starts as a truncated normal of variance 2 / (d_in + d_out), cut at three std."""
+    arguments = {"d_in": 400, "d_out": 200}
+    seen = adapters.probe("module", symbol=LINEAR, arguments=arguments, seed=1)
+    check_truncated_normal(seen["values"]["weight"], math.sqrt(2 / 600))
+
+
+@ours
+@task("linear")
+def test_linear_device_and_dtype(adapters):
+    """`device` and `dtype` reach the weight."""
+    arguments = {"d_in": 7, "d_out": 4}
+    seen = adapters.probe("module", symbol=LINEAR, arguments=arguments, device="meta", dtype="bfloat16")
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")

@@ -1,0 +1,116 @@
+"""RMSNorm: x / sqrt(mean(x²) + eps) · weight, over the features of each token."""
+
+import torch
+import torch.nn.functional as F
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+from tests.harness.properties import (
+    check_gradients,
+    check_inputs_kept,
+    check_memory_layouts,
+    check_parameters,
+    check_placed,
+    check_rows_alone,
+)
+
+RMSNORM = "cs336_basics.rmsnorm:RMSNorm"
+
+
+def arguments_for(draw, x, eps=1e-5):
+    """Arguments of `run_rmsnorm` with a gain that is not all ones."""
+    return {"d_model": x.shape[-1], "eps": eps, "weights": 1.5 + 0.3 * draw.normal(x.shape[-1]), "in_features": x}
+
+
+@task("rmsnorm")
+def test_matches_saved_tensors(adapters, cases):
+    """The mean of squares is taken over the features, nothing is subtracted, the gain multiplies."""
+    cases.check(adapters.run_rmsnorm)
+
+
+@task("rmsnorm")
+def test_tiny_features(adapters, cases):
+    """eps sits inside the root: features of size 1e-3 show it."""
+    cases.check(adapters.run_rmsnorm)
+
+
+@task("rmsnorm")
+def test_eps_is_an_argument(adapters, cases):
+    """The eps that is given is the eps that is used."""
+    cases.check(adapters.run_rmsnorm)
+
+
+@task("rmsnorm")
+def test_row_of_zeros(adapters, cases):
+    """A token of zeros stays zero, and is not divided by zero."""
+    cases.check(adapters.run_rmsnorm)
+
+
+@task("rmsnorm")
+def test_rows_of_unlike_size(adapters, cases):
+    """Every token is scaled by its own size, from 1 to 1e8."""
+    cases.check(adapters.run_rmsnorm)
+
+
+@task("rmsnorm")
+def test_tokens_are_normalised_alone(adapters, draw):
+    """A token's answer does not depend on the tokens around it."""
+    check_rows_alone(adapters.run_rmsnorm, arguments_for(draw, draw.normal(4, 6)), "in_features")
+    check_rows_alone(adapters.run_rmsnorm, arguments_for(draw, draw.normal(3, 4, 6)), "in_features")
+
+
+@task("rmsnorm")
+def test_half_precision(adapters, draw):
+    """Half precision is normalised in float32, where squares don't overflow, and comes back as it was."""
+    for dtype in (torch.float16, torch.bfloat16):
+        x = (300 + 100 * draw.normal(3, 8)).to(dtype)
+        arguments = {"d_model": 8, "eps": 1e-5, "weights": torch.ones(8), "in_features": x}
+        output = adapters.run_rmsnorm(**arguments)
+        expected = F.rms_norm(x.double(), (8,), None, 1e-5)
+        check_close(output, expected, f"wrong for {dtype} features of size 300", dtype=dtype)
+
+
+@task("rmsnorm")
+def test_rmsnorm_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    arguments = arguments_for(draw, draw.normal(3, 4, 6))
+    check_memory_layouts(adapters.run_rmsnorm, arguments, "in_features")
+    check_inputs_kept(adapters.run_rmsnorm, arguments)
+
+
+@ours
+@task("rmsnorm")
+def test_rmsnorm_gradient(adapters, draw):
+    """The gradient passes through the mean of squares too, and is finite for a token of zeros."""
+    x = draw.normal(3, 6)
+    x[1] = 0.0
+    arguments = arguments_for(draw, x)
+    gain = arguments["weights"].double()
+    check_gradients(
+        adapters.run_rmsnorm,
+        {**arguments, "eps": 0.01},
+        lambda in_features: F.rms_norm(in_features, (6,), gain, 0.01),
+        "in_features",
+    )
+
+
+@ours
+@task("rmsnorm")
+def test_rmsnorm_module(adapters, draw):
+    """One trained parameter, `weight`, that starts at ones; eps is 1e-5 unless given."""
+    x, cotangent = draw.normal(4, 6, scale=3e-3), draw.normal(4, 6)
+    seen = adapters.probe("module", symbol=RMSNORM, arguments={"d_model": 6}, inputs=[x], cotangent=cotangent)
+    check_parameters(seen["parameters"], {"weight": (6,)})
+    check(bool((seen["values"]["weight"] == 1).all()), "`weight` does not start at ones")
+    normal = F.rms_norm(x.double(), (6,), None, 1e-5)
+    check_close(seen["output"], normal, "the default eps is not 1e-5", dtype=torch.float32)
+    gradient = (cotangent.double() * normal).sum(0)
+    check_close(seen["gradients"]["weight"], gradient, "the gradient of `weight` is wrong", dtype=torch.float32)
+
+
+@ours
+@task("rmsnorm")
+def test_rmsnorm_device_and_dtype(adapters):
+    """`device` and `dtype` reach the gain."""
+    seen = adapters.probe("module", symbol=RMSNORM, arguments={"d_model": 6}, device="meta", dtype="bfloat16")
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")

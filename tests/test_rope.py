@@ -1,0 +1,163 @@
+"""RoPE: adjacent pairs of features, rotated by an angle that grows with the position."""
+
+import torch
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+from tests.harness.properties import check_dtype_kept, check_inputs_kept, check_memory_layouts, check_placed
+
+ROPE = "cs336_basics.rope:RotaryEmbedding"
+
+
+def arguments_for(x, positions, max_seq_len=32):
+    """Arguments of `run_rope`."""
+    return {
+        "d_k": x.shape[-1],
+        "theta": 10000.0,
+        "max_seq_len": max_seq_len,
+        "in_query_or_key": x,
+        "token_positions": positions,
+    }
+
+
+@task("rope")
+def test_matches_saved_tensors(adapters, cases):
+    """Features 2k and 2k+1 are a pair, and the first pair turns by one radian a position."""
+    cases.check(adapters.run_rope)
+
+
+@task("rope")
+def test_positions_are_used(adapters, cases):
+    """Positions with gaps, offsets, repeats and in any order: the given ones count."""
+    cases.check(adapters.run_rope)
+
+
+@task("rope")
+def test_positions_of_each_row(adapters, cases):
+    """Positions may differ from row to row; their leading axes broadcast against the input's."""
+    cases.check(adapters.run_rope)
+
+
+@task("rope")
+def test_theta_is_used(adapters, cases):
+    """theta is an argument, not always 10000."""
+    cases.check(adapters.run_rope)
+
+
+@task("rope")
+def test_far_positions(adapters, cases):
+    """Angles far out need their digits: half precision is wrong there."""
+    cases.check(adapters.run_rope)
+
+
+@task("rope")
+def test_position_zero_changes_nothing(adapters, draw):
+    """At position 0 every angle is 0."""
+    x = draw.normal(2, 3, 8)
+    output = adapters.run_rope(**arguments_for(x, torch.zeros(3, dtype=torch.int64)))
+    check_close(output, x, "position 0 is rotated")
+
+
+@task("rope")
+def test_rotation_keeps_norms(adapters, draw):
+    """A rotation keeps the length of every pair."""
+    x = draw.normal(2, 5, 8)
+    output = adapters.run_rope(**arguments_for(x, torch.arange(7, 12)))
+    check(getattr(output, "shape", None) == x.shape, "the shape is not that of the input")
+    lengths = output.unflatten(-1, (4, 2)).norm(dim=-1)
+    check_close(lengths, x.unflatten(-1, (4, 2)).norm(dim=-1), "pairs change their length")
+
+
+@task("rope")
+def test_scores_depend_on_distance_alone(adapters, draw):
+    """A query at m and a key at n meet as they would at m + 9 and n + 9."""
+    q, k = draw.normal(6, 8), draw.normal(6, 8)
+    near = torch.arange(6)
+    scores = [
+        adapters.run_rope(**arguments_for(q, near + shift)) @ adapters.run_rope(**arguments_for(k, near + shift)).T
+        for shift in (0, 9)
+    ]
+    check_close(scores[1], scores[0], "scores change when both positions move by nine")
+
+
+@task("rope")
+def test_last_position_works(adapters, draw):
+    """The tables hold max_seq_len positions, so max_seq_len - 1 is the last that works."""
+    x = draw.normal(1, 4)
+    roomy = adapters.run_rope(**arguments_for(x, torch.tensor([15]), max_seq_len=64))
+    tight = adapters.run_rope(**arguments_for(x, torch.tensor([15]), max_seq_len=16))
+    check_close(tight, roomy, "the last position gets another answer than in a longer table")
+
+
+@ours
+@task("rope")
+def test_positions_beyond_the_table_are_refused(adapters, draw):
+    """A position of max_seq_len is an error; clamped or wrapped around, it would be another one."""
+    for beyond in (16, 40):
+        arguments = arguments_for(draw.normal(2, 4), torch.tensor([0, beyond]), max_seq_len=16)
+        adapters.run_rope.error(f"max_seq_len is 16 and a position is {beyond}", **arguments)
+
+
+@task("rope")
+def test_rope_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    arguments = arguments_for(draw.normal(3, 5, 6), torch.arange(5))
+    check_memory_layouts(adapters.run_rope, arguments, "in_query_or_key")
+    check_inputs_kept(adapters.run_rope, arguments)
+
+
+@ours
+@task("rope")
+def test_rope_gradient(adapters, draw):
+    """The gradient of a rotation is the rotation back."""
+    x, cotangent, positions = draw.normal(4, 6), draw.normal(4, 6), torch.arange(4) + 3
+    arguments = arguments_for(x, positions)
+    found = adapters.run_rope.answer(arguments, cotangent, ["in_query_or_key"]).gradients["in_query_or_key"]
+    check(found is not None, "no gradient reaches the input: is something detached on the way?")
+    forward_again = adapters.run_rope(**arguments_for(found, positions))
+    check_close(forward_again, cotangent, "rotating the gradient forward does not give the cotangent back")
+
+
+@ours
+@task("rope")
+def test_rope_keeps_the_dtype(adapters, draw):
+    """Half precision in, the same half precision out."""
+    check_dtype_kept(adapters.run_rope, arguments_for(draw.normal(2, 5, 8), torch.arange(5)), "in_query_or_key")
+
+
+@ours
+@task("rope")
+def test_half_precision_far_out(adapters, draw):
+    """A bfloat16 vector far out is rotated by a float32 angle, so only its own digits are lost."""
+    x, positions = draw.normal(3, 8), torch.tensor([301, 777, 1023])
+    exact = adapters.run_rope(**arguments_for(x.bfloat16().float(), positions, 1024))
+    half = adapters.run_rope(**arguments_for(x.bfloat16(), positions, 1024))
+    check_close(half, exact, "the angles of bfloat16 inputs are not precise", dtype=torch.bfloat16)
+
+
+@ours
+@task("rope")
+def test_nothing_in_rope_is_learned_or_saved(adapters):
+    """The tables are buffers that stay out of the state dict, and no parameters."""
+    seen = adapters.probe("module", symbol=ROPE, arguments={"theta": 10000.0, "d_k": 8, "max_seq_len": 16})
+    check(not seen["parameters"], f"RoPE has parameters: {list(seen['parameters'])}")
+    check(not seen["state"], f"RoPE's tables are saved with the model: {seen['state']}")
+    check(bool(seen["buffers"]), "the tables are no buffers, so they stay behind when the model moves")
+
+
+@ours
+@task("rope")
+def test_rope_tables_are_precise(adapters):
+    """The tables go to `device`, and are float32 even where the model is bfloat16."""
+    arguments = {"theta": 10000.0, "d_k": 8, "max_seq_len": 16}
+    seen = adapters.probe("module", symbol=ROPE, arguments=arguments, device="meta", dtype="bfloat16")
+    check_placed(seen["buffers"], device="meta")
+    low = [name for name, b in seen["buffers"].items() if b["dtype"] in ("bfloat16", "float16")]
+    check(not low, f"tables in half precision: {', '.join(low)}")
+
+
+@ours
+@task("rope")
+def test_odd_features_are_refused(adapters, draw):
+    """An odd d_k leaves a feature without a partner."""
+    adapters.run_rope.error("d_k is 5, which is odd", **arguments_for(draw.normal(2, 5), torch.arange(2)))

@@ -1,0 +1,88 @@
+"""Softmax: exp(x) over the sum of exp(x) along an axis."""
+
+import torch
+import torch.nn.functional as F
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+from tests.harness.properties import (
+    check_dtype_kept,
+    check_gradients,
+    check_inputs_kept,
+    check_memory_layouts,
+)
+
+
+@task("softmax")
+def test_matches_saved_tensors(adapters, cases):
+    """Probabilities along the last axis."""
+    cases.check(adapters.run_softmax)
+
+
+@task("softmax")
+def test_any_axis(adapters, cases):
+    """The axis is an argument, and may be the first, a middle one, or counted from the end."""
+    cases.check(adapters.run_softmax)
+
+
+@task("softmax")
+def test_scores_of_any_size(adapters, cases):
+    """The maximum along that axis is subtracted first: no overflow, no 0 / 0."""
+    cases.check(adapters.run_softmax)
+
+
+@task("softmax")
+def test_scores_of_minus_infinity(adapters, cases):
+    """A score of -inf gets probability zero."""
+    cases.check(adapters.run_softmax)
+
+
+@task("softmax")
+def test_rows_sum_to_one(adapters, draw):
+    """Probabilities lie between 0 and 1 and sum to one along the axis."""
+    for dim in (0, 1, 2):
+        output = adapters.run_softmax(in_features=draw.normal(3, 4, 5, scale=5.0), dim=dim)
+        check(getattr(output, "shape", None) == (3, 4, 5), "the shape is not that of the input")
+        ones = torch.ones(output.sum(dim).shape)
+        check_close(output.sum(dim), ones, f"the sums along axis {dim} are not one")
+        check(bool((output >= 0).all()), "a probability is negative")
+
+
+@task("softmax")
+def test_shift_changes_nothing(adapters, draw):
+    """Adding one number to all scores leaves the probabilities as they are."""
+    x = draw.normal(3, 5)
+    plain = adapters.run_softmax(in_features=x, dim=1)
+    for shift in (1024.0, -1024.0):
+        # Adding 1024 rounds the scores; take it off again, and the same rounding is on both sides.
+        rounded = (x + shift) - shift
+        shifted = adapters.run_softmax(in_features=rounded + shift, dim=1)
+        expected = adapters.run_softmax(in_features=rounded, dim=1)
+        check_close(shifted, expected, f"adding {shift:g} to every score changes the probabilities")
+    check_close(plain, F.softmax(x, 1), "the probabilities are wrong")
+
+
+@task("softmax")
+def test_softmax_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    arguments = {"in_features": draw.normal(3, 5), "dim": -1}
+    check_memory_layouts(adapters.run_softmax, arguments, "in_features")
+    check_inputs_kept(adapters.run_softmax, arguments)
+
+
+@ours
+@task("softmax")
+def test_softmax_gradient(adapters, draw):
+    """Gradients pass through, and each row of them sums to zero."""
+    arguments = {"in_features": draw.normal(3, 5, scale=3.0), "dim": 0}
+    check_gradients(
+        adapters.run_softmax, arguments, lambda in_features: F.softmax(in_features, 0), "in_features"
+    )
+
+
+@ours
+@task("softmax")
+def test_softmax_keeps_the_dtype(adapters, draw):
+    """Half precision in, the same half precision out, finite for large scores."""
+    arguments = {"in_features": draw.normal(3, 5, scale=100.0), "dim": -1}
+    check_dtype_kept(adapters.run_softmax, arguments, "in_features")

@@ -1,0 +1,250 @@
+"""The block and the language model."""
+
+import torch
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+from tests.harness.properties import (
+    check_deterministic,
+    check_inputs_kept,
+    check_memory_layouts,
+    check_parameters,
+    check_placed,
+    check_rows_alone,
+)
+
+BLOCK = "cs336_basics.transformer:TransformerBlock"
+LM = "cs336_basics.transformer:TransformerLM"
+BLOCK_SIZES = {"d_model": 8, "num_heads": 2, "d_ff": 12, "max_seq_len": 10, "theta": 10000.0}
+LM_SIZES = {
+    "vocab_size": 11,
+    "context_length": 10,
+    "d_model": 8,
+    "num_layers": 3,
+    "num_heads": 2,
+    "d_ff": 12,
+    "rope_theta": 10000.0,
+}
+BLOCK_SHAPES = {
+    "attn.q_proj.weight": (8, 8),
+    "attn.k_proj.weight": (8, 8),
+    "attn.v_proj.weight": (8, 8),
+    "attn.output_proj.weight": (8, 8),
+    "ln1.weight": (8,),
+    "ln2.weight": (8,),
+    "ffn.w1.weight": (12, 8),
+    "ffn.w2.weight": (8, 12),
+    "ffn.w3.weight": (12, 8),
+}
+LM_SHAPES = {
+    "token_embeddings.weight": (11, 8),
+    **{f"layers.{i}.{name}": shape for i in range(3) for name, shape in BLOCK_SHAPES.items()},
+    "ln_final.weight": (8,),
+    "lm_head.weight": (11, 8),
+}
+
+
+def weights_of(draw, shapes):
+    """Random weights for the given names and shapes; gains around one."""
+    return {
+        name: 1 + 0.3 * draw.normal(*shape) if len(shape) == 1 else draw.normal(*shape, scale=0.35)
+        for name, shape in shapes.items()
+    }
+
+
+def block_arguments(draw):
+    """Arguments of `run_transformer_block`."""
+    return {**BLOCK_SIZES, "weights": weights_of(draw, BLOCK_SHAPES), "in_features": draw.normal(3, 6, 8)}
+
+
+def lm_arguments(draw):
+    """Arguments of `run_transformer_lm`."""
+    return {**LM_SIZES, "weights": weights_of(draw, LM_SHAPES), "in_indices": draw.integers(11, 2, 6)}
+
+
+@task("transformer_block")
+def test_block_matches_saved_tensors(adapters, cases):
+    """Norms come first, and each half is added to the stream it read from."""
+    cases.check(adapters.run_transformer_block)
+
+
+@task("transformer_block")
+def test_block_of_small_features(adapters, cases):
+    """Both norms use an eps of 1e-5: features of size 1e-3 show it."""
+    cases.check(adapters.run_transformer_block)
+
+
+@task("transformer_block")
+def test_block_without_sublayers_is_identity(adapters, draw):
+    """When both halves write zeros, the residual stream passes through untouched."""
+    arguments = block_arguments(draw)
+    weights = dict(arguments["weights"])
+    for name in ("attn.output_proj.weight", "ffn.w2.weight"):
+        weights[name] = torch.zeros_like(weights[name])
+    output = adapters.run_transformer_block(**{**arguments, "weights": weights})
+    check_close(output, arguments["in_features"], "the residual path is not x itself")
+
+
+@task("transformer_block")
+def test_block_is_causal(adapters, draw):
+    """Changing token 3 leaves the answers before it alone."""
+    arguments = block_arguments(draw)
+    before = adapters.run_transformer_block(**arguments)
+    check(getattr(before, "shape", None) == (3, 6, 8), "the shape is not that of the input")
+    changed = arguments["in_features"].clone()
+    changed[:, 3] += 1.0
+    after = adapters.run_transformer_block(**{**arguments, "in_features": changed})
+    check_close(after[:, :3], before[:, :3], "a later token shows in an earlier answer")
+
+
+@task("transformer_block")
+def test_block_of_each_item(adapters, draw):
+    """The items of a batch don't see each other."""
+    arguments = block_arguments(draw)
+    together = adapters.run_transformer_block(**arguments)
+    check(getattr(together, "shape", None) == (3, 6, 8), "the shape is not that of the input")
+    for i in range(3):
+        one = adapters.run_transformer_block(**{**arguments, "in_features": arguments["in_features"][i : i + 1]})
+        check_close(one[0], together[i], f"item {i} gets another answer alone than in its batch")
+
+
+@task("transformer_block")
+def test_block_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    arguments = block_arguments(draw)
+    check_memory_layouts(adapters.run_transformer_block, arguments, "in_features")
+    check_inputs_kept(adapters.run_transformer_block, arguments)
+    check_deterministic(adapters.run_transformer_block, arguments)
+
+
+@ours
+@task("transformer_block")
+def test_block_module(adapters, draw):
+    """The parameters bear the names of the weights, nothing else is saved, and gradients reach all."""
+    seen = adapters.probe(
+        "module", symbol=BLOCK, arguments=BLOCK_SIZES, inputs=[draw.normal(2, 5, 8)], cotangent=draw.normal(2, 5, 8)
+    )
+    check_parameters(seen["parameters"], BLOCK_SHAPES)
+    extra = set(seen["state"]) - set(BLOCK_SHAPES)
+    check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
+    for name, gradient in seen["gradients"].items():
+        check(gradient is not None and bool((gradient != 0).any()), f"no gradient reaches `{name}`")
+
+
+@ours
+@task("transformer_block")
+def test_block_device_and_dtype(adapters, draw):
+    """`device` and `dtype` are passed on to every part, and a bfloat16 stream stays one."""
+    seen = adapters.probe("module", symbol=BLOCK, arguments=BLOCK_SIZES, device="meta", dtype="bfloat16")
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")
+    check_placed(seen["buffers"], device="meta")
+    x = draw.normal(2, 5, 8).bfloat16()
+    seen = adapters.probe("module", symbol=BLOCK, arguments=BLOCK_SIZES, dtype="bfloat16", inputs=[x])
+    check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
+
+
+@ours
+@task("transformer_block")
+def test_block_of_any_leading_axes(adapters, draw):
+    """A single sequence, or two leading axes, as well as a batch."""
+    weights, x = weights_of(draw, BLOCK_SHAPES), draw.normal(2, 3, 5, 8)
+
+    def run(inputs):
+        seen = adapters.probe("module", symbol=BLOCK, arguments=BLOCK_SIZES, weights=weights, inputs=[inputs])
+        return seen["output"]
+
+    batch = run(x[1])
+    check_close(run(x)[1], batch, "two leading axes give another answer than one")
+    check_close(run(x[1, 2]), batch[2], "a single sequence gets another answer than in a batch")
+
+
+@task("transformer_lm")
+def test_lm_matches_saved_tensors(adapters, cases):
+    """Embedding, blocks with their own weights, final norm, untied head: logits, not probabilities."""
+    cases.check(adapters.run_transformer_lm)
+
+
+@task("transformer_lm")
+def test_lm_lengths(adapters, cases):
+    """From one token to the whole context."""
+    cases.check(adapters.run_transformer_lm)
+
+
+@task("transformer_lm")
+def test_lm_is_causal(adapters, draw):
+    """Changing token 3 leaves the logits before it alone, and changes its own."""
+    arguments = lm_arguments(draw)
+    before = adapters.run_transformer_lm(**arguments)
+    check(getattr(before, "shape", None) == (2, 6, 11), "the shape is not (batch, seq, vocab_size)")
+    changed = arguments["in_indices"].clone()
+    changed[:, 3] = (changed[:, 3] + 1) % 11
+    after = adapters.run_transformer_lm(**{**arguments, "in_indices": changed})
+    check_close(after[:, :3], before[:, :3], "a later token shows in earlier logits")
+    check(bool(((after - before)[:, 3].abs().amax(-1) > 1e-3).all()), "a token does not show in its own logits")
+
+
+@task("transformer_lm")
+def test_lm_memory(adapters, draw):
+    """The ids and weights stay as they were, and two calls agree."""
+    arguments = lm_arguments(draw)
+    check_inputs_kept(adapters.run_transformer_lm, arguments)
+    check_deterministic(adapters.run_transformer_lm, arguments)
+
+
+@ours
+@task("transformer_lm")
+def test_lm_of_each_item(adapters, draw):
+    """The items of a batch don't see each other, and a single sequence needs no batch."""
+    check_rows_alone(adapters.run_transformer_lm, lm_arguments(draw), "in_indices")
+
+
+@ours
+@task("transformer_lm")
+def test_lm_refuses_what_it_does_not_know(adapters, draw):
+    """A token beyond the vocabulary, or a sequence beyond the context, is an error."""
+    arguments = lm_arguments(draw)
+    unknown = {**arguments, "in_indices": torch.tensor([[0, 11]])}
+    adapters.run_transformer_lm.error("vocab_size is 11 and an id is 11", **unknown)
+    long = {**arguments, "in_indices": draw.integers(11, 1, 11)}
+    adapters.run_transformer_lm.error("context_length is 10 and the sequence has 11 tokens", **long)
+
+
+@ours
+@task("transformer_lm")
+def test_lm_module(adapters, draw):
+    """The parameters bear the names of the weights, nothing else is saved, and gradients reach all."""
+    seen = adapters.probe(
+        "module",
+        symbol=LM,
+        arguments=LM_SIZES,
+        inputs=[draw.integers(11, 4, 8)],
+        cotangent=draw.normal(4, 8, 11),
+    )
+    check_parameters(seen["parameters"], LM_SHAPES)
+    extra = set(seen["state"]) - set(LM_SHAPES)
+    check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
+    for name, gradient in seen["gradients"].items():
+        check(gradient is not None and bool((gradient != 0).any()), f"no gradient reaches `{name}`")
+
+
+@ours
+@task("transformer_lm")
+def test_lm_layers_start_unlike(adapters):
+    """Every layer draws its own weights, and the head is not the embedding."""
+    values = adapters.probe("module", symbol=LM, arguments=LM_SIZES)["values"]
+    first, second = values["layers.0.ffn.w1.weight"], values["layers.1.ffn.w1.weight"]
+    check(not torch.equal(first, second), "all layers start with the same weights")
+    tied = torch.equal(values["token_embeddings.weight"], values["lm_head.weight"])
+    check(not tied, "the head is tied to the embedding")
+
+
+@ours
+@task("transformer_lm")
+def test_lm_device_and_dtype(adapters, draw):
+    """`device` and `dtype` are passed all the way down, and a bfloat16 model gives bfloat16 logits."""
+    seen = adapters.probe("module", symbol=LM, arguments=LM_SIZES, device="meta", dtype="bfloat16")
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")
+    check_placed(seen["buffers"], device="meta")
+    ids = draw.integers(11, 2, 5)
+    seen = adapters.probe("module", symbol=LM, arguments=LM_SIZES, dtype="bfloat16", inputs=[ids])
+    check(seen["output"].dtype == torch.bfloat16, f"a bfloat16 model gives {seen['output'].dtype}")
