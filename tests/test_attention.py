@@ -21,8 +21,13 @@ MULTIHEAD = "cs336_basics.attention:MultiHeadSelfAttention"
 
 
 def attention_arguments(draw, mask=None):
-    """Arguments of `run_scaled_dot_product_attention`: batch 3, 5 queries, 7 keys, d_v unlike d_k."""
-    return {"Q": draw.normal(3, 5, 8), "K": draw.normal(3, 7, 8), "V": draw.normal(3, 7, 6), "mask": mask}
+    """Arguments of the attention adapter: batch 3, 5 queries, 7 keys, d_v unlike d_k."""
+    return {
+        "Q": draw.normal(3, 5, 8),
+        "K": draw.normal(3, 7, 8),
+        "V": draw.normal(3, 7, 6),
+        "mask": mask,
+    }
 
 
 def random_mask(draw):
@@ -33,7 +38,13 @@ def random_mask(draw):
 def multihead_arguments(draw, d_model=8, **more):
     """Arguments of the multi-head adapters: two heads, batch 3, seq 6."""
     weights = {f"{name}_proj_weight": draw.normal(d_model, d_model, scale=0.35) for name in "qkvo"}
-    return {"d_model": d_model, "num_heads": 2, **weights, "in_features": draw.normal(3, 6, d_model), **more}
+    return {
+        "d_model": d_model,
+        "num_heads": 2,
+        **weights,
+        "in_features": draw.normal(3, 6, d_model),
+        **more,
+    }
 
 
 def rope_arguments(draw, positions=None):
@@ -122,10 +133,16 @@ def test_gradient_of_a_query_that_sees_nothing(adapters, draw):
     mask[1] = False
     arguments = attention_arguments(draw, mask)
     names = ["Q", "K", "V"]
-    found = adapters.run_scaled_dot_product_attention.answer(arguments, draw.normal(3, 5, 6), names).gradients
+    found = adapters.run_scaled_dot_product_attention.answer(
+        arguments, draw.normal(3, 5, 6), names
+    ).gradients
     for name in names:
         check(found[name] is not None, f"no gradient reaches `{name}`")
-        check_close(found[name][1], torch.zeros_like(arguments[name][1]), f"`{name}` of a blind row has a gradient")
+        check_close(
+            found[name][1],
+            torch.zeros_like(arguments[name][1]),
+            f"`{name}` of a blind row has a gradient",
+        )
         check(bool(found[name].isfinite().all()), f"the gradient of `{name}` is not finite")
 
 
@@ -169,7 +186,10 @@ def check_causal(adapter, arguments):
     changed[:, 3] = -changed[:, 3] + 1.0
     after = adapter(**{**arguments, "in_features": changed})
     check_close(after[:, :3], before[:, :3], "a later token shows in an earlier answer")
-    check(bool(((after - before)[:, 3].abs().amax(-1) > 1e-3).all()), "a token does not show in its own answer")
+    check(
+        bool(((after - before)[:, 3].abs().amax(-1) > 1e-3).all()),
+        "a token does not show in its own answer",
+    )
 
 
 @task("multihead_attention")
@@ -215,8 +235,11 @@ def test_multihead_module(adapters, draw):
     )
     names = ("q_proj", "k_proj", "v_proj", "output_proj")
     check_parameters(seen["parameters"], {f"{name}.weight": (8, 8) for name in names})
-    check(seen["state"] == [f"{name}.weight" for name in names] or set(seen["state"]) == set(seen["parameters"]),
-          f"the state dict holds more than the weights: {seen['state']}")
+    check(
+        seen["state"] == [f"{name}.weight" for name in names]
+        or set(seen["state"]) == set(seen["parameters"]),
+        f"the state dict holds more than the weights: {seen['state']}",
+    )
     for name, gradient in seen["gradients"].items():
         check(gradient is not None and bool((gradient != 0).any()), f"no gradient reaches `{name}`")
 
@@ -225,7 +248,9 @@ def test_multihead_module(adapters, draw):
 @task("multihead_attention")
 def test_multihead_starts_random(adapters):
     """The weights start as those of `Linear` from d_model to d_model."""
-    seen = adapters.probe("module", symbol=MULTIHEAD, arguments={"d_model": 160, "num_heads": 4}, seed=4)
+    seen = adapters.probe(
+        "module", symbol=MULTIHEAD, arguments={"d_model": 160, "num_heads": 4}, seed=4
+    )
     for name in ("q_proj", "k_proj", "v_proj", "output_proj"):
         check_truncated_normal(seen["values"][f"{name}.weight"], (2 / 320) ** 0.5)
 
@@ -235,10 +260,14 @@ def test_multihead_starts_random(adapters):
 def test_multihead_device_and_dtype(adapters, draw):
     """`device` and `dtype` are passed on to every projection, and a bfloat16 input stays one."""
     arguments = {"d_model": 8, "num_heads": 2}
-    seen = adapters.probe("module", symbol=MULTIHEAD, arguments=arguments, device="meta", dtype="bfloat16")
+    seen = adapters.probe(
+        "module", symbol=MULTIHEAD, arguments=arguments, device="meta", dtype="bfloat16"
+    )
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     x = draw.normal(2, 5, 8).bfloat16()
-    seen = adapters.probe("module", symbol=MULTIHEAD, arguments=arguments, dtype="bfloat16", inputs=[x])
+    seen = adapters.probe(
+        "module", symbol=MULTIHEAD, arguments=arguments, dtype="bfloat16", inputs=[x]
+    )
     check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
 
 
@@ -271,12 +300,14 @@ def test_multihead_rope_positions_of_each_row(adapters, cases):
 @task("multihead_attention_rope")
 def test_multihead_rope_is_causal(adapters, draw):
     """A token sees itself and what came before, never what comes after."""
-    check_causal(adapters.run_multihead_self_attention_with_rope, rope_arguments(draw, torch.arange(6)))
+    check_causal(
+        adapters.run_multihead_self_attention_with_rope, rope_arguments(draw, torch.arange(6))
+    )
 
 
 @task("multihead_attention_rope")
 def test_moving_all_positions_changes_nothing(adapters, draw):
-    """Attention knows distances alone, so moving every position by the same step changes nothing."""
+    """Attention knows distances alone, so moving all positions by one step changes nothing."""
     arguments = rope_arguments(draw)
     adapter = adapters.run_multihead_self_attention_with_rope
     start = adapter(**{**arguments, "token_positions": torch.arange(6)})

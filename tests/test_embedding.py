@@ -4,7 +4,12 @@ import torch
 
 from tests.harness import ours, task
 from tests.harness.compare import check_close
-from tests.harness.properties import check_inputs_kept, check_parameters, check_placed, check_truncated_normal
+from tests.harness.properties import (
+    check_inputs_kept,
+    check_parameters,
+    check_placed,
+    check_truncated_normal,
+)
 
 EMBEDDING = "cs336_basics.embedding:Embedding"
 
@@ -21,7 +26,9 @@ def test_rows_are_exact(adapters, draw):
     table, ids = draw.normal(9, 4, scale=100.0), draw.integers(9, 2, 6)
     arguments = {"vocab_size": 9, "d_model": 4, "weights": table, "token_ids": ids}
     rows = torch.stack([table[i] for i in ids.flatten().tolist()]).reshape(2, 6, 4)
-    check_close(adapters.run_embedding(**arguments), rows, "the rows are not those of the table", limit=0.0)
+    check_close(
+        adapters.run_embedding(**arguments), rows, "the rows are not those of the table", limit=0.0
+    )
     check_inputs_kept(adapters.run_embedding, arguments)
 
 
@@ -42,13 +49,19 @@ def test_unknown_ids_are_refused(adapters, draw):
 @ours
 @task("embedding")
 def test_embedding_module(adapters, draw):
-    """One trained parameter, `weight`, of shape (vocab_size, d_model); a row's gradient counts its uses."""
+    """One trained parameter, `weight`, (vocab_size, d_model); a row's gradient counts its uses."""
     ids, cotangent = torch.tensor([2, 0, 2, 2]), draw.normal(4, 3)
     seen = adapters.probe(
-        "module", symbol=EMBEDDING, arguments={"vocab_size": 5, "d_model": 3}, inputs=[ids], cotangent=cotangent
+        "module",
+        symbol=EMBEDDING,
+        arguments={"vocab_size": 5, "d_model": 3},
+        inputs=[ids],
+        cotangent=cotangent,
     )
     check_parameters(seen["parameters"], {"weight": (5, 3)})
-    check_close(seen["output"], seen["values"]["weight"][ids], "forward does not use `weight`", limit=0.0)
+    check_close(
+        seen["output"], seen["values"]["weight"][ids], "forward does not use `weight`", limit=0.0
+    )
     gradient = torch.zeros(5, 3).index_add(0, ids, cotangent)
     check_close(seen["gradients"]["weight"], gradient, "the gradient of `weight` is wrong")
 
@@ -67,5 +80,7 @@ def test_embedding_starts_random(adapters):
 def test_embedding_device_and_dtype(adapters):
     """`device` and `dtype` reach the table."""
     arguments = {"vocab_size": 5, "d_model": 3}
-    seen = adapters.probe("module", symbol=EMBEDDING, arguments=arguments, device="meta", dtype="bfloat16")
+    seen = adapters.probe(
+        "module", symbol=EMBEDDING, arguments=arguments, device="meta", dtype="bfloat16"
+    )
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")

@@ -53,14 +53,18 @@ def test_silu_memory(adapters, draw):
 def test_silu_gradient(adapters, draw):
     """The gradient is that of the whole product, at large values too."""
     arguments = {"in_features": draw.normal(4, 5, scale=20.0)}
-    check_gradients(adapters.run_silu, arguments, lambda in_features: F.silu(in_features), "in_features")
+    check_gradients(
+        adapters.run_silu, arguments, lambda in_features: F.silu(in_features), "in_features"
+    )
 
 
 @ours
 @task("silu")
 def test_silu_keeps_the_dtype(adapters, draw):
     """Half precision in, the same half precision out."""
-    check_dtype_kept(adapters.run_silu, {"in_features": draw.normal(4, 5, scale=30.0)}, "in_features")
+    check_dtype_kept(
+        adapters.run_silu, {"in_features": draw.normal(4, 5, scale=30.0)}, "in_features"
+    )
 
 
 @task("swiglu")
@@ -113,5 +117,7 @@ def test_swiglu_starts_random(adapters):
 def test_swiglu_device_and_dtype(adapters):
     """`device` and `dtype` are passed on to all three layers."""
     arguments = {"d_model": 6, "d_ff": 10}
-    seen = adapters.probe("module", symbol=SWIGLU, arguments=arguments, device="meta", dtype="bfloat16")
+    seen = adapters.probe(
+        "module", symbol=SWIGLU, arguments=arguments, device="meta", dtype="bfloat16"
+    )
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")

@@ -33,7 +33,12 @@ def test_large_inputs(adapters, cases):
 @task("linear")
 def test_linear_memory(adapters, draw):
     """Inputs that are not contiguous give the same answer, and stay as they were."""
-    arguments = {"d_in": 6, "d_out": 4, "weights": draw.normal(4, 6), "in_features": draw.normal(3, 5, 6)}
+    arguments = {
+        "d_in": 6,
+        "d_out": 4,
+        "weights": draw.normal(4, 6),
+        "in_features": draw.normal(3, 5, 6),
+    }
     check_memory_layouts(adapters.run_linear, arguments, "in_features")
     check_inputs_kept(adapters.run_linear, arguments)
 
@@ -45,7 +50,10 @@ def test_linear_gradient(adapters, draw):
     W = draw.normal(4, 6)
     arguments = {"d_in": 6, "d_out": 4, "weights": W, "in_features": draw.normal(3, 5, 6)}
     check_gradients(
-        adapters.run_linear, arguments, lambda in_features: F.linear(in_features, W.double()), "in_features"
+        adapters.run_linear,
+        arguments,
+        lambda in_features: F.linear(in_features, W.double()),
+        "in_features",
     )
 
 
@@ -54,9 +62,13 @@ def test_linear_gradient(adapters, draw):
 def test_linear_module(adapters, draw):
     """One trained parameter, `weight`, of shape (d_out, d_in), and no bias; gradients reach it."""
     x, cotangent = draw.normal(5, 7), draw.normal(5, 4)
-    seen = adapters.probe("module", symbol=LINEAR, arguments={"d_in": 7, "d_out": 4}, inputs=[x], cotangent=cotangent)
+    seen = adapters.probe(
+        "module", symbol=LINEAR, arguments={"d_in": 7, "d_out": 4}, inputs=[x], cotangent=cotangent
+    )
     check_parameters(seen["parameters"], {"weight": (4, 7)})
-    check_close(seen["output"], F.linear(x, seen["values"]["weight"]), "forward does not use `weight`")
+    check_close(
+        seen["output"], F.linear(x, seen["values"]["weight"]), "forward does not use `weight`"
+    )
     check_close(seen["gradients"]["weight"], cotangent.T @ x, "the gradient of `weight` is wrong")
 
 
@@ -74,5 +86,7 @@ def test_linear_starts_random(adapters):
 def test_linear_device_and_dtype(adapters):
     """`device` and `dtype` reach the weight."""
     arguments = {"d_in": 7, "d_out": 4}
-    seen = adapters.probe("module", symbol=LINEAR, arguments=arguments, device="meta", dtype="bfloat16")
+    seen = adapters.probe(
+        "module", symbol=LINEAR, arguments=arguments, device="meta", dtype="bfloat16"
+    )
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")

@@ -19,12 +19,17 @@ RMSNORM = "cs336_basics.rmsnorm:RMSNorm"
 
 def arguments_for(draw, x, eps=1e-5):
     """Arguments of `run_rmsnorm` with a gain that is not all ones."""
-    return {"d_model": x.shape[-1], "eps": eps, "weights": 1.5 + 0.3 * draw.normal(x.shape[-1]), "in_features": x}
+    return {
+        "d_model": x.shape[-1],
+        "eps": eps,
+        "weights": 1.5 + 0.3 * draw.normal(x.shape[-1]),
+        "in_features": x,
+    }
 
 
 @task("rmsnorm")
 def test_matches_saved_tensors(adapters, cases):
-    """The mean of squares is taken over the features, nothing is subtracted, the gain multiplies."""
+    """The mean of squares runs over the features, nothing is subtracted, the gain multiplies."""
     cases.check(adapters.run_rmsnorm)
 
 
@@ -61,7 +66,7 @@ def test_tokens_are_normalised_alone(adapters, draw):
 
 @task("rmsnorm")
 def test_half_precision(adapters, draw):
-    """Half precision is normalised in float32, where squares don't overflow, and comes back as it was."""
+    """Half precision is normalised in float32, since squares overflow, and comes back as it was."""
     for dtype in (torch.float16, torch.bfloat16):
         x = (300 + 100 * draw.normal(3, 8)).to(dtype)
         arguments = {"d_model": 8, "eps": 1e-5, "weights": torch.ones(8), "in_features": x}
@@ -99,18 +104,27 @@ def test_rmsnorm_gradient(adapters, draw):
 def test_rmsnorm_module(adapters, draw):
     """One trained parameter, `weight`, that starts at ones; eps is 1e-5 unless given."""
     x, cotangent = draw.normal(4, 6, scale=3e-3), draw.normal(4, 6)
-    seen = adapters.probe("module", symbol=RMSNORM, arguments={"d_model": 6}, inputs=[x], cotangent=cotangent)
+    seen = adapters.probe(
+        "module", symbol=RMSNORM, arguments={"d_model": 6}, inputs=[x], cotangent=cotangent
+    )
     check_parameters(seen["parameters"], {"weight": (6,)})
     check(bool((seen["values"]["weight"] == 1).all()), "`weight` does not start at ones")
     normal = F.rms_norm(x.double(), (6,), None, 1e-5)
     check_close(seen["output"], normal, "the default eps is not 1e-5", dtype=torch.float32)
     gradient = (cotangent.double() * normal).sum(0)
-    check_close(seen["gradients"]["weight"], gradient, "the gradient of `weight` is wrong", dtype=torch.float32)
+    check_close(
+        seen["gradients"]["weight"],
+        gradient,
+        "the gradient of `weight` is wrong",
+        dtype=torch.float32,
+    )
 
 
 @ours
 @task("rmsnorm")
 def test_rmsnorm_device_and_dtype(adapters):
     """`device` and `dtype` reach the gain."""
-    seen = adapters.probe("module", symbol=RMSNORM, arguments={"d_model": 6}, device="meta", dtype="bfloat16")
+    seen = adapters.probe(
+        "module", symbol=RMSNORM, arguments={"d_model": 6}, device="meta", dtype="bfloat16"
+    )
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")

@@ -4,7 +4,12 @@ import torch
 
 from tests.harness import ours, task
 from tests.harness.compare import check, check_close
-from tests.harness.properties import check_dtype_kept, check_inputs_kept, check_memory_layouts, check_placed
+from tests.harness.properties import (
+    check_dtype_kept,
+    check_inputs_kept,
+    check_memory_layouts,
+    check_placed,
+)
 
 ROPE = "cs336_basics.rope:RotaryEmbedding"
 
@@ -74,7 +79,8 @@ def test_scores_depend_on_distance_alone(adapters, draw):
     q, k = draw.normal(6, 8), draw.normal(6, 8)
     near = torch.arange(6)
     scores = [
-        adapters.run_rope(**arguments_for(q, near + shift)) @ adapters.run_rope(**arguments_for(k, near + shift)).T
+        adapters.run_rope(**arguments_for(q, near + shift))
+        @ adapters.run_rope(**arguments_for(k, near + shift)).T
         for shift in (0, 9)
     ]
     check_close(scores[1], scores[0], "scores change when both positions move by nine")
@@ -112,17 +118,23 @@ def test_rope_gradient(adapters, draw):
     """The gradient of a rotation is the rotation back."""
     x, cotangent, positions = draw.normal(4, 6), draw.normal(4, 6), torch.arange(4) + 3
     arguments = arguments_for(x, positions)
-    found = adapters.run_rope.answer(arguments, cotangent, ["in_query_or_key"]).gradients["in_query_or_key"]
+    found = adapters.run_rope.answer(arguments, cotangent, ["in_query_or_key"]).gradients[
+        "in_query_or_key"
+    ]
     check(found is not None, "no gradient reaches the input: is something detached on the way?")
     forward_again = adapters.run_rope(**arguments_for(found, positions))
-    check_close(forward_again, cotangent, "rotating the gradient forward does not give the cotangent back")
+    check_close(
+        forward_again, cotangent, "rotating the gradient forward does not give the cotangent back"
+    )
 
 
 @ours
 @task("rope")
 def test_rope_keeps_the_dtype(adapters, draw):
     """Half precision in, the same half precision out."""
-    check_dtype_kept(adapters.run_rope, arguments_for(draw.normal(2, 5, 8), torch.arange(5)), "in_query_or_key")
+    check_dtype_kept(
+        adapters.run_rope, arguments_for(draw.normal(2, 5, 8), torch.arange(5)), "in_query_or_key"
+    )
 
 
 @ours
@@ -139,10 +151,14 @@ def test_half_precision_far_out(adapters, draw):
 @task("rope")
 def test_nothing_in_rope_is_learned_or_saved(adapters):
     """The tables are buffers that stay out of the state dict, and no parameters."""
-    seen = adapters.probe("module", symbol=ROPE, arguments={"theta": 10000.0, "d_k": 8, "max_seq_len": 16})
+    seen = adapters.probe(
+        "module", symbol=ROPE, arguments={"theta": 10000.0, "d_k": 8, "max_seq_len": 16}
+    )
     check(not seen["parameters"], f"RoPE has parameters: {list(seen['parameters'])}")
     check(not seen["state"], f"RoPE's tables are saved with the model: {seen['state']}")
-    check(bool(seen["buffers"]), "the tables are no buffers, so they stay behind when the model moves")
+    check(
+        bool(seen["buffers"]), "the tables are no buffers, so they stay behind when the model moves"
+    )
 
 
 @ours
@@ -150,7 +166,9 @@ def test_nothing_in_rope_is_learned_or_saved(adapters):
 def test_rope_tables_are_precise(adapters):
     """The tables go to `device`, and are float32 even where the model is bfloat16."""
     arguments = {"theta": 10000.0, "d_k": 8, "max_seq_len": 16}
-    seen = adapters.probe("module", symbol=ROPE, arguments=arguments, device="meta", dtype="bfloat16")
+    seen = adapters.probe(
+        "module", symbol=ROPE, arguments=arguments, device="meta", dtype="bfloat16"
+    )
     check_placed(seen["buffers"], device="meta")
     low = [name for name, b in seen["buffers"].items() if b["dtype"] in ("bfloat16", "float16")]
     check(not low, f"tables in half precision: {', '.join(low)}")
@@ -160,4 +178,6 @@ def test_rope_tables_are_precise(adapters):
 @task("rope")
 def test_odd_features_are_refused(adapters, draw):
     """An odd d_k leaves a feature without a partner."""
-    adapters.run_rope.error("d_k is 5, which is odd", **arguments_for(draw.normal(2, 5), torch.arange(2)))
+    adapters.run_rope.error(
+        "d_k is 5, which is odd", **arguments_for(draw.normal(2, 5), torch.arange(2))
+    )

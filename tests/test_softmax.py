@@ -76,7 +76,10 @@ def test_softmax_gradient(adapters, draw):
     """Gradients pass through, and each row of them sums to zero."""
     arguments = {"in_features": draw.normal(3, 5, scale=3.0), "dim": 0}
     check_gradients(
-        adapters.run_softmax, arguments, lambda in_features: F.softmax(in_features, 0), "in_features"
+        adapters.run_softmax,
+        arguments,
+        lambda in_features: F.softmax(in_features, 0),
+        "in_features",
     )
 
 

@@ -54,12 +54,20 @@ def weights_of(draw, shapes):
 
 def block_arguments(draw):
     """Arguments of `run_transformer_block`."""
-    return {**BLOCK_SIZES, "weights": weights_of(draw, BLOCK_SHAPES), "in_features": draw.normal(3, 6, 8)}
+    return {
+        **BLOCK_SIZES,
+        "weights": weights_of(draw, BLOCK_SHAPES),
+        "in_features": draw.normal(3, 6, 8),
+    }
 
 
 def lm_arguments(draw):
     """Arguments of `run_transformer_lm`."""
-    return {**LM_SIZES, "weights": weights_of(draw, LM_SHAPES), "in_indices": draw.integers(11, 2, 6)}
+    return {
+        **LM_SIZES,
+        "weights": weights_of(draw, LM_SHAPES),
+        "in_indices": draw.integers(11, 2, 6),
+    }
 
 
 @task("transformer_block")
@@ -104,7 +112,9 @@ def test_block_of_each_item(adapters, draw):
     together = adapters.run_transformer_block(**arguments)
     check(getattr(together, "shape", None) == (3, 6, 8), "the shape is not that of the input")
     for i in range(3):
-        one = adapters.run_transformer_block(**{**arguments, "in_features": arguments["in_features"][i : i + 1]})
+        one = adapters.run_transformer_block(
+            **{**arguments, "in_features": arguments["in_features"][i : i + 1]}
+        )
         check_close(one[0], together[i], f"item {i} gets another answer alone than in its batch")
 
 
@@ -120,9 +130,13 @@ def test_block_memory(adapters, draw):
 @ours
 @task("transformer_block")
 def test_block_module(adapters, draw):
-    """The parameters bear the names of the weights, nothing else is saved, and gradients reach all."""
+    """Parameters bear the names of the weights, nothing else is saved, gradients reach all."""
     seen = adapters.probe(
-        "module", symbol=BLOCK, arguments=BLOCK_SIZES, inputs=[draw.normal(2, 5, 8)], cotangent=draw.normal(2, 5, 8)
+        "module",
+        symbol=BLOCK,
+        arguments=BLOCK_SIZES,
+        inputs=[draw.normal(2, 5, 8)],
+        cotangent=draw.normal(2, 5, 8),
     )
     check_parameters(seen["parameters"], BLOCK_SHAPES)
     extra = set(seen["state"]) - set(BLOCK_SHAPES)
@@ -135,11 +149,15 @@ def test_block_module(adapters, draw):
 @task("transformer_block")
 def test_block_device_and_dtype(adapters, draw):
     """`device` and `dtype` are passed on to every part, and a bfloat16 stream stays one."""
-    seen = adapters.probe("module", symbol=BLOCK, arguments=BLOCK_SIZES, device="meta", dtype="bfloat16")
+    seen = adapters.probe(
+        "module", symbol=BLOCK, arguments=BLOCK_SIZES, device="meta", dtype="bfloat16"
+    )
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     check_placed(seen["buffers"], device="meta")
     x = draw.normal(2, 5, 8).bfloat16()
-    seen = adapters.probe("module", symbol=BLOCK, arguments=BLOCK_SIZES, dtype="bfloat16", inputs=[x])
+    seen = adapters.probe(
+        "module", symbol=BLOCK, arguments=BLOCK_SIZES, dtype="bfloat16", inputs=[x]
+    )
     check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
 
 
@@ -150,7 +168,9 @@ def test_block_of_any_leading_axes(adapters, draw):
     weights, x = weights_of(draw, BLOCK_SHAPES), draw.normal(2, 3, 5, 8)
 
     def run(inputs):
-        seen = adapters.probe("module", symbol=BLOCK, arguments=BLOCK_SIZES, weights=weights, inputs=[inputs])
+        seen = adapters.probe(
+            "module", symbol=BLOCK, arguments=BLOCK_SIZES, weights=weights, inputs=[inputs]
+        )
         return seen["output"]
 
     batch = run(x[1])
@@ -160,7 +180,7 @@ def test_block_of_any_leading_axes(adapters, draw):
 
 @task("transformer_lm")
 def test_lm_matches_saved_tensors(adapters, cases):
-    """Embedding, blocks with their own weights, final norm, untied head: logits, not probabilities."""
+    """Embedding, blocks with their own weights, final norm, untied head: logits come out."""
     cases.check(adapters.run_transformer_lm)
 
 
@@ -180,7 +200,10 @@ def test_lm_is_causal(adapters, draw):
     changed[:, 3] = (changed[:, 3] + 1) % 11
     after = adapters.run_transformer_lm(**{**arguments, "in_indices": changed})
     check_close(after[:, :3], before[:, :3], "a later token shows in earlier logits")
-    check(bool(((after - before)[:, 3].abs().amax(-1) > 1e-3).all()), "a token does not show in its own logits")
+    check(
+        bool(((after - before)[:, 3].abs().amax(-1) > 1e-3).all()),
+        "a token does not show in its own logits",
+    )
 
 
 @task("transformer_lm")
@@ -212,7 +235,7 @@ def test_lm_refuses_what_it_does_not_know(adapters, draw):
 @ours
 @task("transformer_lm")
 def test_lm_module(adapters, draw):
-    """The parameters bear the names of the weights, nothing else is saved, and gradients reach all."""
+    """Parameters bear the names of the weights, nothing else is saved, gradients reach all."""
     seen = adapters.probe(
         "module",
         symbol=LM,
@@ -241,7 +264,7 @@ def test_lm_layers_start_unlike(adapters):
 @ours
 @task("transformer_lm")
 def test_lm_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed all the way down, and a bfloat16 model gives bfloat16 logits."""
+    """`device` and `dtype` are passed all the way down; a bfloat16 model gives bfloat16 logits."""
     seen = adapters.probe("module", symbol=LM, arguments=LM_SIZES, device="meta", dtype="bfloat16")
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     check_placed(seen["buffers"], device="meta")

@@ -113,7 +113,7 @@ def run_multihead_self_attention(
     o_proj_weight: Float[Tensor, "d_model d_model"],
     in_features: Float[Tensor, "... seq d_model"],
 ) -> Float[Tensor, "... seq d_model"]:
-    """Run your causal multi-head self-attention without RoPE; the heads are stacked along `d_out`."""
+    """Run your causal self-attention without RoPE; the weights stack the heads along `d_out`."""
     attention = MultiHeadSelfAttention(
         d_model, num_heads, device=q_proj_weight.device, dtype=q_proj_weight.dtype
     )

@@ -25,7 +25,7 @@ class Answer:
     inputs: dict[str, Plain] = field(default_factory=dict)
     """The arguments as they are after the call."""
     gradients: dict[str, Tensor | None] = field(default_factory=dict)
-    """For each argument asked for, the gradient for the given cotangent; None if none reached it."""
+    """For each argument asked for, its gradient for the cotangent; None if none reached it."""
     device: str = "cpu"
     """Type of the device that the output was on."""
 

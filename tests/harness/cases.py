@@ -90,7 +90,9 @@ class Cases:
                 wrong.append((case, nearest))
         if wrong:
             case, nearest = wrong[0]
-            others = f" · {len(wrong)} of {len(self.cases)} cases fail" if len(self.cases) > 1 else ""
+            others = (
+                f" · {len(wrong)} of {len(self.cases)} cases fail" if len(self.cases) > 1 else ""
+            )
             raise WrongAnswer(nearest.text, f"saved case: {case.name}{others}")
 
 
@@ -110,7 +112,9 @@ class Fixtures:
         """
         found = self.task(task_id).get(test)
         if not found:
-            raise FixtureError(f"{self.folder / task_id}.safetensors holds no case for {test}; {_MEND}")
+            raise FixtureError(
+                f"{self.folder / task_id}.safetensors holds no case for {test}; {_MEND}"
+            )
         return Cases(found)
 
     def task(self, task_id: str) -> Mapping[str, tuple[Case, ...]]:

@@ -35,7 +35,9 @@ class Difference:
     """The largest error, in units of the tolerance; infinite where no number can say it."""
 
 
-def difference(got: Plain, expected: Tensor, dtype: torch.dtype, limit: float = 1.0) -> Difference | None:
+def difference(
+    got: Plain, expected: Tensor, dtype: torch.dtype, limit: float = 1.0
+) -> Difference | None:
     """Hold an answer against the expected values (of any precision); None when it is right.
 
     Args:
@@ -51,7 +53,11 @@ def difference(got: Plain, expected: Tensor, dtype: torch.dtype, limit: float = 
     if got.dtype != dtype:
         return Difference(f"dtype {_name(got.dtype)}, expected {_name(dtype)}", math.inf)
     if not got.dtype.is_floating_point:
-        return None if torch.equal(got, expected) else _worst(got, expected, _unequal(got, expected), 0.0)
+        return (
+            None
+            if torch.equal(got, expected)
+            else _worst(got, expected, _unequal(got, expected), 0.0)
+        )
     strange = _strange(got, expected)
     if strange is not None:
         return strange
@@ -95,7 +101,9 @@ def _strange(got: Tensor, expected: Tensor) -> Difference | None:
     place = _first(wrong)
     what = "NaN" if got[place].isnan() else f"{got[place].item()}"
     count = f"{int(wrong.sum())} of {wrong.numel()} values are not finite as they should be"
-    return Difference(f"got {what} at {list(place)}, expected {_number(expected[place])} ({count})", math.inf)
+    return Difference(
+        f"got {what} at {list(place)}, expected {_number(expected[place])} ({count})", math.inf
+    )
 
 
 def _worst(got: Tensor, expected: Tensor, errors: Tensor, limit: float) -> Difference:

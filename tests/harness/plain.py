@@ -38,7 +38,10 @@ def pack(value: Plain, tensors: dict[str, Tensor], name: str) -> Plain:
     if isinstance(value, bytes):
         return {_TAG: "bytes", "base64": base64.b64encode(value).decode("ascii")}
     if isinstance(value, dict):
-        items = [[pack(k, tensors, f"{name}.{k}.key"), pack(v, tensors, f"{name}.{k}")] for k, v in value.items()]
+        items = [
+            [pack(k, tensors, f"{name}.{k}.key"), pack(v, tensors, f"{name}.{k}")]
+            for k, v in value.items()
+        ]
         return {_TAG: "dict", "items": items}
     if isinstance(value, list | tuple):
         items = [pack(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]

@@ -76,7 +76,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the suite."""
     group = parser.getgroup("cs336", "the graded suite")
     group.addoption("--submission", metavar="DIR", help="the folder to grade (default: the root)")
-    group.addoption("--task", metavar="ID", action="append", default=[], help="only this task (repeatable)")
+    group.addoption(
+        "--task", metavar="ID", action="append", default=[], help="only this task (repeatable)"
+    )
     group.addoption("--device", default="cpu", help="where inputs are put: cpu, cuda, mps")
     group.addoption("--cases", metavar="DIR", help="the saved cases (default: tests/fixtures)")
 
@@ -97,7 +99,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         task_id = task_of(item)
         if task_id is not None and test_name(item) not in suite.rubric.task(task_id).tests:
-            raise pytest.UsageError(f"{item.nodeid} is not listed under {task_id!r} in assignment.toml")
+            raise pytest.UsageError(
+                f"{item.nodeid} is not listed under {task_id!r} in assignment.toml"
+            )
     if suite.chosen:
         dropped = [item for item in items if task_of(item) not in suite.chosen]
         config.hook.pytest_deselected(items=dropped)
@@ -166,7 +170,9 @@ def pytest_report_teststatus(
     return None
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Write what went wrong, the table and the next step."""
     suite = config.stash[SUITE]
     if config.option.collectonly:
@@ -209,4 +215,6 @@ def _lines(item: pytest.Item, error: BaseException | None) -> list[str]:
     else:
         found = [f"the test could not use what came back: {type(error).__name__}: {error}"]
     doc = (getattr(item, "obj", None).__doc__ or "").strip().partition("\n")[0]
-    return [*found, f"this test: {doc}"] if isinstance(error, WrongAnswer | AssertionError) else found
+    return (
+        [*found, f"this test: {doc}"] if isinstance(error, WrongAnswer | AssertionError) else found
+    )

@@ -71,10 +71,14 @@ def check_dtype_kept(adapter: Adapter, arguments: Arguments, *names: str) -> Non
 
 def check_deterministic(adapter: Adapter, arguments: Arguments) -> None:
     """Two calls with the same inputs give the same answer, bit for bit."""
-    check_close(adapter(**arguments), adapter(**arguments), "two equal calls give unlike answers", limit=0.0)
+    check_close(
+        adapter(**arguments), adapter(**arguments), "two equal calls give unlike answers", limit=0.0
+    )
 
 
-def check_parameters(parameters: Mapping[str, Plain], expected: Mapping[str, tuple[int, ...]]) -> None:
+def check_parameters(
+    parameters: Mapping[str, Plain], expected: Mapping[str, tuple[int, ...]]
+) -> None:
     """A probed module has exactly these parameters, by name and shape, and all are trained."""
     found = {name: tuple(p["shape"]) for name, p in parameters.items()}
     check(found == dict(expected), f"the parameters are {found}, expected {dict(expected)}")
@@ -98,11 +102,16 @@ def check_truncated_normal(values: Tensor, std: float) -> None:
     """
     drawn = values.double().flatten().sort().values / std
     count = drawn.numel()
-    check(bool(drawn.abs().max() <= 3 + 1e-6), f"a value lies {drawn.abs().max():.2f} standard deviations out")
+    check(
+        bool(drawn.abs().max() <= 3 + 1e-6),
+        f"a value lies {drawn.abs().max():.2f} standard deviations out",
+    )
     inside = torch.erf(torch.tensor(3 / 2**0.5, dtype=torch.float64))
     theory = 0.5 + 0.5 * torch.erf(drawn / 2**0.5) / inside
     steps = torch.arange(count + 1, dtype=torch.float64) / count
     gap = torch.maximum((steps[1:] - theory).abs(), (theory - steps[:-1]).abs()).max().item()
     bound = (torch.log(torch.tensor(2e7)) / (2 * count)).sqrt().item()
     measured = values.double().std().item()
-    check(gap <= bound, f"not a truncated normal of std {std:.4g}: the values have std {measured:.4g}")
+    check(
+        gap <= bound, f"not a truncated normal of std {std:.4g}: the values have std {measured:.4g}"
+    )

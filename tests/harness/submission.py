@@ -52,14 +52,18 @@ def locate(folder: Path) -> Submission:
     """
     root = folder.resolve()
     if not root.is_dir():
-        raise SubmissionError(f"{folder} is not a folder; expected one with {PACKAGE}/ and adapters.py")
+        raise SubmissionError(
+            f"{folder} is not a folder; expected one with {PACKAGE}/ and adapters.py"
+        )
     if not (root / PACKAGE).is_dir():
         raise SubmissionError(f"{folder} has no {PACKAGE}/ folder; the package goes there")
     for layout in ("ours", "public"):
         submission = Submission(root, layout)
         if submission.adapters_file.is_file():
             return submission
-    raise SubmissionError(f"{folder} has neither adapters.py nor tests/adapters.py; one must hold the adapters")
+    raise SubmissionError(
+        f"{folder} has neither adapters.py nor tests/adapters.py; one must hold the adapters"
+    )
 
 
 class InProcess:
@@ -167,12 +171,16 @@ def _prove_origin(submission: Submission) -> None:
     """Make sure that nothing graded as the submission's was imported from elsewhere."""
     for name, module in list(sys.modules.items()):
         top = name.partition(".")[0]
-        ours = name == "tests" or name.startswith(("tests.harness", "tests.test_", "tests.conftest"))
+        ours = name == "tests" or name.startswith(
+            ("tests.harness", "tests.test_", "tests.conftest")
+        )
         if top not in (PACKAGE, "adapters", "tests") or ours:
             continue
         file = getattr(module, "__file__", None)
         if file and not Path(file).resolve().is_relative_to(submission.root):
-            raise SubmissionError(f"{name} was imported from {file}, which is outside the submission")
+            raise SubmissionError(
+                f"{name} was imported from {file}, which is outside the submission"
+            )
 
 
 def _import_failure(error: BaseException, submission: Submission) -> str:

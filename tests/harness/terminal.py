@@ -20,7 +20,17 @@ SYMBOLS = {
 }
 COLOURS = {State.PASSED: "green", State.WRONG: "red", State.CRASHED: "red"}
 _ASCII = str.maketrans(
-    {"✓": "+", "✗": "x", "○": "o", "·": "-", "–": "-", "−": "-", "§": "section ", "×": "x", "…": "..."}
+    {
+        "✓": "+",
+        "✗": "x",
+        "○": "o",
+        "·": "-",
+        "–": "-",
+        "−": "-",
+        "§": "section ",
+        "×": "x",
+        "…": "...",
+    }
 )
 
 Line = tuple[str, str | None]
@@ -40,7 +50,10 @@ def failures(result: SuiteResult, rubric: Rubric, *, everything: bool) -> Iterat
         for test in shown:
             yield from _block(rubric.by_id[task.id], test)
         if len(failed) > len(shown):
-            yield f"… and {len(failed) - len(shown)} more of {task.id}: pytest --task={task.id}", None
+            yield (
+                f"… and {len(failed) - len(shown)} more of {task.id}: pytest --task={task.id}",
+                None,
+            )
             yield "", None
 
 
@@ -54,7 +67,10 @@ def table(result: SuiteResult, rubric: Rubric) -> Iterator[Line]:
         yield f"  {f'Part {part.number} · {part.title}':<44} {_ratio(earned, possible)}", None
         for task in tasks:
             name = f"  {SYMBOLS[task.state]} {task.id}"
-            yield f"{name:<46} {_ratio(task.earned, task.possible)}   {state_text(task)}", COLOURS.get(task.state)
+            yield (
+                f"{name:<46} {_ratio(task.earned, task.possible)}   {state_text(task)}",
+                COLOURS.get(task.state),
+            )
         yield "", None
 
 

@@ -23,7 +23,8 @@ def scaled_dot_product_attention(
     True means "may attend"; without a mask every query attends to every key. A query that may
     attend to nothing gives zeros, and its gradients are zeros too (Vaswani et al. 2017, eq. 1).
     """
-    scores = einsum(Q, K, "... queries d_k, ... keys d_k -> ... queries keys") / math.sqrt(Q.shape[-1])
+    scale = math.sqrt(Q.shape[-1])
+    scores = einsum(Q, K, "... queries d_k, ... keys d_k -> ... queries keys") / scale
     if mask is None:
         return softmax(scores, dim=-1) @ V
     blind = ~mask.any(dim=-1, keepdim=True)
@@ -60,7 +61,9 @@ class MultiHeadSelfAttention(nn.Module):
     ) -> None:
         super().__init__()
         if d_model % num_heads:
-            raise ValueError(f"d_model must be a multiple of num_heads; {d_model} is none of {num_heads}")
+            raise ValueError(
+                f"num_heads must divide d_model; {num_heads} does not divide {d_model}"
+            )
         self.num_heads = num_heads
         self.q_proj = Linear(d_model, d_model, device=device, dtype=dtype)
         self.k_proj = Linear(d_model, d_model, device=device, dtype=dtype)

@@ -1,0 +1,1 @@
+"""A language model written as plain functions of inputs and weights."""

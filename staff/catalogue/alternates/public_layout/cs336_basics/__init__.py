@@ -1,0 +1,1 @@
+"""My solution of the model half of assignment 1."""

@@ -1,0 +1,1 @@
+"""What leaves the house: the stubs, the student release, the bundles of platforms."""

@@ -1,0 +1,167 @@
+"""Stubs: the solution with its bodies taken out.
+
+The solution is the only source. A function of a task that is cut keeps its signature, docstring
+and surrounding comments, and its body becomes one `raise NotImplementedError`. Private helpers,
+constants and imports that nothing else uses any more go with it. Every other byte stays.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from tests.harness.errors import HarnessError
+from tests.harness.rubric import Rubric, Task
+from tests.harness.submission import PACKAGE
+
+_Def = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+class StubError(HarnessError):
+    """The solution can't be cut into stubs."""
+
+
+def cut(solution: Path, rubric: Rubric, tasks: Collection[str] | None = None) -> dict[str, str]:
+    """Cut the solution into stubs, in memory: relative paths and texts.
+
+    Args:
+        solution: the folder with `adapters.py` and the package.
+        rubric: says which symbol and which adapter belongs to which task.
+        tasks: the tasks to cut; None for all of them.
+
+    Raises:
+        StubError: a public function of the solution belongs to no task.
+    """
+    chosen = [task for task in rubric.tasks if tasks is None or task.id in tasks]
+    files = [solution / "adapters.py", *sorted((solution / PACKAGE).rglob("*.py"))]
+    texts = {file.relative_to(solution).as_posix(): file.read_text("utf-8") for file in files}
+    _check_all_owned(texts, _messages(rubric.tasks))
+    messages = _messages(chosen)
+    return {name: cut_text(text, messages.get(name, {})) for name, text in texts.items()}
+
+
+def cut_text(text: str, messages: Mapping[str, str]) -> str:
+    """Cut one file: `messages` gives the text of the error for each top-level name to cut."""
+    tree = ast.parse(text)
+    edits = [edit for node in tree.body for edit in _body_edits(node, messages)]
+    if not edits:
+        return text
+    stubbed = _splice(text, edits)
+    while (smaller := _without_unused(stubbed, text)) != stubbed:
+        stubbed = smaller
+    return stubbed
+
+
+def _messages(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
+    """For each file, the names to cut; a name of two tasks belongs to the first."""
+    messages: dict[str, dict[str, str]] = {"adapters.py": {}}
+    for task in tasks:
+        text = f"{task.id}: handout §{task.handout}"
+        for adapter in task.adapters:
+            messages["adapters.py"].setdefault(adapter, text)
+        for symbol in task.symbols:
+            module, _, name = symbol.partition(":")
+            messages.setdefault(module.replace(".", "/") + ".py", {}).setdefault(name, text)
+    return messages
+
+
+def _check_all_owned(texts: Mapping[str, str], messages: Mapping[str, Mapping[str, str]]) -> None:
+    for name, text in texts.items():
+        for node in ast.parse(text).body:
+            if (
+                isinstance(node, _Def)
+                and not node.name.startswith("_")
+                and node.name not in messages.get(name, {})
+            ):
+                raise StubError(
+                    f"{name}: {node.name} belongs to no task; list it under `symbols` or `adapters` "
+                    "in assignment.toml, or make it private"
+                )
+
+
+def _body_edits(node: ast.stmt, messages: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
+    """Lines to replace (first, last, text), counted from 1, for one top-level definition."""
+    if not isinstance(node, _Def) or node.name not in messages:
+        return
+    functions = node.body if isinstance(node, ast.ClassDef) else [node]
+    for function in functions:
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = function.body[1:] if ast.get_docstring(function) else function.body
+            indent = " " * (function.col_offset + 4)
+            stub = f'{indent}raise NotImplementedError("{messages[node.name]}")\n'
+            if body:
+                yield body[0].lineno, body[-1].end_lineno or body[-1].lineno, stub
+
+
+def _without_unused(text: str, original: str) -> str:
+    """Drop imports and private definitions that nothing names any more, but that the original used."""
+    tree = ast.parse(text)
+    used, used_before = _names(tree), _names(ast.parse(original))
+    edits = []
+    for node in tree.body:
+        first, last = _span(node)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            kept = [
+                a for a in node.names if (bound := _bound(a)) in used or bound not in used_before
+            ]
+            if len(kept) != len(node.names):
+                edits.append((first, last, _import(node, kept)))
+        elif (name := _private_name(node)) and name not in used:
+            edits.append((first, last, ""))
+    return _tidy(_splice(text, edits)) if edits else text
+
+
+def _names(tree: ast.Module) -> set[str]:
+    """Every name that is read."""
+    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def _private_name(node: ast.stmt) -> str | None:
+    if isinstance(node, _Def):
+        name = node.name
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        name = node.targets[0].id
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        name = node.target.id
+    else:
+        return None
+    constant = name.isupper()
+    return name if (name.startswith("_") and not name.startswith("__")) or constant else None
+
+
+def _bound(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]
+
+
+def _import(node: ast.Import | ast.ImportFrom, kept: list[ast.alias]) -> str:
+    if not kept:
+        return ""
+    smaller = (
+        ast.Import(kept)
+        if isinstance(node, ast.Import)
+        else ast.ImportFrom(node.module, kept, node.level)
+    )
+    return ast.unparse(smaller) + "\n"
+
+
+def _span(node: ast.stmt) -> tuple[int, int]:
+    decorators = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(d.lineno for d in decorators)])
+    return first, node.end_lineno or node.lineno
+
+
+def _splice(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    lines = text.splitlines(keepends=True)
+    for first, last, replacement in sorted(edits, reverse=True):
+        lines[first - 1 : last] = [replacement]
+    return "".join(lines)
+
+
+def _tidy(text: str) -> str:
+    """Close the gaps that removed definitions leave, as the formatter would."""
+    text = re.sub(r"\n{4,}", "\n\n\n", text)
+    text = re.sub(r"(\n(?:import|from) [^\n]+)\n{3,}(?=import|from)", r"\1\n\n", text)
+    text = re.sub(r'\A("""(?:.|\n)*?""")\n{3,}(?=import|from)', r"\1\n\n", text)
+    return text.rstrip("\n") + "\n"
