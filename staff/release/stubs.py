@@ -42,6 +42,26 @@ def cut(solution: Path, rubric: Rubric, tasks: Collection[str] | None = None) ->
     return {name: cut_text(text, messages.get(name, {})) for name, text in texts.items()}
 
 
+def write(texts: Mapping[str, str], folder: Path) -> None:
+    """Write stubs into a submission's folder."""
+    for name, text in texts.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8", newline="\n")
+
+
+def out_of_step(texts: Mapping[str, str], folder: Path) -> list[str]:
+    """Name the files under `folder` that are not as they would be cut."""
+    found = {
+        file.relative_to(folder).as_posix(): file.read_text("utf-8")
+        for file in [folder / "adapters.py", *(folder / PACKAGE).rglob("*.py")]
+        if file.is_file()
+    }
+    return sorted(
+        name for name in found.keys() | texts.keys() if found.get(name) != texts.get(name)
+    )
+
+
 def cut_text(text: str, messages: Mapping[str, str]) -> str:
     """Cut one file: `messages` gives the text of the error for each top-level name to cut."""
     tree = ast.parse(text)
@@ -76,8 +96,8 @@ def _check_all_owned(texts: Mapping[str, str], messages: Mapping[str, Mapping[st
                 and node.name not in messages.get(name, {})
             ):
                 raise StubError(
-                    f"{name}: {node.name} belongs to no task; list it under `symbols` or `adapters` "
-                    "in assignment.toml, or make it private"
+                    f"{name}: {node.name} belongs to no task; "
+                    "list it in assignment.toml, or make it private"
                 )
 
 
@@ -96,7 +116,7 @@ def _body_edits(node: ast.stmt, messages: Mapping[str, str]) -> Iterator[tuple[i
 
 
 def _without_unused(text: str, original: str) -> str:
-    """Drop imports and private definitions that nothing names any more, but that the original used."""
+    """Drop the imports and private definitions that only removed code used."""
     tree = ast.parse(text)
     used, used_before = _names(tree), _names(ast.parse(original))
     edits = []

@@ -3,9 +3,9 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from cs336_basics.attention import scaled_dot_product_attention
 from torch import Tensor
 
+from cs336_basics.attention import scaled_dot_product_attention
 from staff.tests.solution_checks import agree, normal
 
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor, nn
+
 from cs336_basics.attention import MultiHeadSelfAttention, scaled_dot_product_attention
 from cs336_basics.embedding import Embedding
 from cs336_basics.feed_forward import SwiGLU, silu
@@ -12,8 +14,6 @@ from cs336_basics.rmsnorm import RMSNorm
 from cs336_basics.rope import RotaryEmbedding
 from cs336_basics.softmax import softmax
 from cs336_basics.transformer import TransformerBlock, TransformerLM
-from torch import Tensor, nn
-
 from staff.tests.solution_checks import agree, normal
 
 HALVES = [torch.bfloat16, torch.float16]

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-import adapters
-import cs336_basics
 import pytest
 import torch
+
+import adapters
+import cs336_basics
 from cs336_basics.attention import MultiHeadSelfAttention
 from cs336_basics.embedding import Embedding
 from cs336_basics.rope import RotaryEmbedding
@@ -47,7 +48,7 @@ def test_rope_of_odd_size(d_k: int) -> None:
 @pytest.mark.parametrize("num_heads", [3, 5, 16])
 def test_heads_that_do_not_divide_the_model(num_heads: int) -> None:
     """Catches features that are cut off when the heads are split."""
-    with pytest.raises(ValueError, match=f"multiple of num_heads; 8 is none of {num_heads}"):
+    with pytest.raises(ValueError, match=f"{num_heads} does not divide 8"):
         MultiHeadSelfAttention(8, num_heads)
 
 

@@ -7,11 +7,12 @@ import math
 
 import pytest
 import torch
+from torch import Tensor
+
 from cs336_basics.embedding import Embedding
 from cs336_basics.linear import Linear
 from cs336_basics.rmsnorm import RMSNorm
 from cs336_basics.transformer import TransformerLM
-from torch import Tensor
 
 CUT = 3.0
 INSIDE = math.erf(CUT / math.sqrt(2))  # the mass of a normal within ±3 standard deviations

@@ -3,8 +3,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from adapters import run_embedding, run_linear, run_rmsnorm, run_silu, run_softmax, run_swiglu
 
+from adapters import run_embedding, run_linear, run_rmsnorm, run_silu, run_softmax, run_swiglu
 from staff.tests.solution_checks import agree, normal
 
 LEADING = pytest.mark.parametrize("leading", [(), (5,), (2, 3), (2, 1, 3)], ids=str)

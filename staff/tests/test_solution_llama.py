@@ -9,9 +9,9 @@ from types import ModuleType
 
 import pytest
 import torch
-from cs336_basics.transformer import TransformerLM
 from torch import Tensor
 
+from cs336_basics.transformer import TransformerLM
 from staff.tests.solution_checks import normal
 
 VOCAB, CONTEXT, D_MODEL, LAYERS, HEADS, D_FF, EPS = 97, 40, 64, 2, 4, 176, 1e-5

@@ -3,9 +3,9 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from adapters import run_multihead_self_attention, run_multihead_self_attention_with_rope
 from torch import Tensor
 
+from adapters import run_multihead_self_attention, run_multihead_self_attention_with_rope
 from staff.tests.solution_checks import agree, normal, rotate_as_complex
 
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

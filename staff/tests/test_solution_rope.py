@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from cs336_basics.rope import RotaryEmbedding
 
+from cs336_basics.rope import RotaryEmbedding
 from staff.tests.solution_checks import agree, normal, rotate_as_complex
 
 F64 = torch.float64

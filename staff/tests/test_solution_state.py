@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from torch import Tensor
+
 from adapters import run_transformer_lm
 from cs336_basics.rope import RotaryEmbedding
 from cs336_basics.transformer import TransformerLM
-from torch import Tensor
-
 from staff.tests.solution_checks import normal
 
 VOCAB, CONTEXT, D_MODEL, LAYERS, HEADS, D_FF = 11, 6, 8, 2, 2, 12

@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
+
 from adapters import run_linear, run_rmsnorm, run_softmax
 from cs336_basics.attention import MultiHeadSelfAttention
 from cs336_basics.rope import RotaryEmbedding
 from cs336_basics.transformer import TransformerLM
-
 from staff.tests.solution_checks import agree, normal
 
 TABLE = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

@@ -6,15 +6,17 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.harness import terminal
 from tests.harness.bridge import Adapters, Bridge
 from tests.harness.cases import FIXTURES, Cases, Fixtures
 from tests.harness.errors import Finding, HarnessError, SubmissionError, WrongAnswer
+from tests.harness.in_process import InProcess
 from tests.harness.results import State, SuiteResult, TestResult
 from tests.harness.rubric import Rubric, Task, read_rubric
 from tests.harness.scoring import Scoreboard
-from tests.harness.submission import InProcess, locate
+from tests.harness.submission import locate
 
 
 class Suite:
@@ -34,6 +36,7 @@ class Suite:
 
     def open(self) -> None:
         """Import the submission; where that fails, `problem` says why."""
+        torch.set_num_threads(1)  # the tensors are small: more threads would wait for each other
         try:
             self.bridge = InProcess(locate(self.folder), self.device)
         except SubmissionError as error:

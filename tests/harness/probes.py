@@ -65,7 +65,7 @@ def module(
         output = built(*inputs)
         seen["output"] = plain(output)
         if cotangent is not None:
-            output.backward(cotangent)
+            (output * cotangent).sum().backward()
             grads = {name: p.grad for name, p in built.named_parameters()}
             seen["gradients"] = {name: None if g is None else plain(g) for name, g in grads.items()}
     return seen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
 from enum import Enum
 
 import msgspec
@@ -39,8 +39,12 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     title: str
     part: int
-    points: float
     handout: str
+    earned: float
+    possible: float
+    """Points that this submission could earn: none where no test counts."""
+    state: State
+    """That of the gravest test that counts."""
     tests: tuple[TestResult, ...]
 
     @property
@@ -49,29 +53,9 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(test for test in self.tests if test.counted)
 
     @property
-    def possible(self) -> float:
-        """Points that can be earned: none where no test counts."""
-        return self.points if self.counted else 0.0
-
-    @property
-    def earned(self) -> float:
-        """Points earned: shared equally among the tests that count."""
-        if not self.counted:
-            return 0.0
-        passed = sum(test.state is State.PASSED for test in self.counted)
-        return self.points * passed / len(self.counted)
-
-    @property
     def complete(self) -> bool:
         """Whether every point that can be earned is earned."""
-        return all(test.state is State.PASSED for test in self.counted)
-
-    @property
-    def state(self) -> State:
-        """The task's state: that of its gravest counted test, in the order a student meets them."""
-        states = {test.state for test in self.counted or self.tests}
-        order = (State.CRASHED, State.WRONG, State.NOT_STARTED, State.NOT_RUN, State.NOT_OFFERED)
-        return next((state for state in order if state in states), State.PASSED)
+        return self.earned == self.possible
 
 
 class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,17 +63,9 @@ class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):
 
     layout: str
     """`ours`, or `public` for a submission in the layout of the public CS336 assignment."""
+    earned: float
+    possible: float
     tasks: tuple[TaskResult, ...]
-
-    @property
-    def earned(self) -> float:
-        """Points earned in all tasks."""
-        return sum(task.earned for task in self.tasks)
-
-    @property
-    def possible(self) -> float:
-        """Points that this submission can earn."""
-        return sum(task.possible for task in self.tasks)
 
 
 def points_text(points: float) -> str:
@@ -97,9 +73,6 @@ def points_text(points: float) -> str:
     return f"{points:.2f}".rstrip("0").rstrip(".")
 
 
-def percent_text(parts: Iterable[TaskResult]) -> str:
+def percent_text(earned: float, possible: float) -> str:
     """Write the share of points earned, rounded down, so that 100 % means every point."""
-    tasks = list(parts)
-    possible = sum(task.possible for task in tasks)
-    earned = sum(task.earned for task in tasks)
-    return f"{int(100 * earned / possible + 1e-9) if possible else 0} %"
+    return f"{math.floor(100 * earned / possible + 1e-9) if possible else 0} %"

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from tests.harness.results import State, SuiteResult, TaskResult, TestResult
 from tests.harness.rubric import Rubric, Task
 
+_GRAVITY = (State.CRASHED, State.WRONG, State.NOT_STARTED, State.NOT_RUN, State.NOT_OFFERED)
+
 
 class Scoreboard:
     """Collects the result of each test; what the rubric lists and nobody reported was not run."""
@@ -24,18 +26,29 @@ class Scoreboard:
 
     def result(self, layout: str) -> SuiteResult:
         """Sum up, for a submission in the given layout."""
-        return SuiteResult(layout=layout, tasks=tuple(self._task(task) for task in self.tasks))
+        tasks = tuple(self._task(task) for task in self.tasks)
+        return SuiteResult(
+            layout=layout,
+            earned=sum(task.earned for task in tasks),
+            possible=sum(task.possible for task in tasks),
+            tasks=tasks,
+        )
 
     def _task(self, task: Task) -> TaskResult:
         tests = tuple(
             self._results.get((task.id, name), TestResult(name=name, state=State.NOT_RUN))
             for name in task.tests
         )
+        counted = [test for test in tests if test.counted]
+        states = {test.state for test in counted or tests}
+        passed = sum(test.state is State.PASSED for test in counted)
         return TaskResult(
             id=task.id,
             title=task.title,
             part=task.part,
-            points=task.points,
             handout=task.handout,
+            earned=task.points * passed / len(counted) if counted else 0.0,
+            possible=task.points if counted else 0.0,
+            state=next((state for state in _GRAVITY if state in states), State.PASSED),
             tests=tests,
         )

@@ -94,7 +94,8 @@ def next_step(result: SuiteResult, rubric: Rubric) -> str:
     """Name the first task that isn't done, where to read about it, and what to run."""
     task = next((task for task in result.tasks if not task.complete), None)
     if task is None:
-        return f"Every point is earned: {points_text(result.earned)} of {points_text(result.possible)}."
+        points = f"{points_text(result.earned)} of {points_text(result.possible)}"
+        return f"Every point is earned: {points}."
     entry = rubric.by_id[task.id]
     if task.state is State.NOT_STARTED:
         what = _first_waiting(task) or f"write {entry.files[0]}"

@@ -1,0 +1,1 @@
+"""A Transformer language model, built from single tensors upwards."""

@@ -1,0 +1,64 @@
+"""Attention: every token gathers what it needs from the tokens it may see."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from cs336_basics.rope import RotaryEmbedding
+
+
+def scaled_dot_product_attention(
+    Q: Float[Tensor, "... queries d_k"],
+    K: Float[Tensor, "... keys d_k"],
+    V: Float[Tensor, "... keys d_v"],
+    mask: Bool[Tensor, "... queries keys"] | None = None,
+) -> Float[Tensor, "... queries d_v"]:
+    """`softmax(Q Kᵀ / sqrt(d_k) + M) V`, with M = 0 where `mask` is True and −∞ where it is False.
+
+    True means "may attend"; without a mask every query attends to every key. A query that may
+    attend to nothing gives zeros, and its gradients are zeros too (Vaswani et al. 2017, eq. 1).
+    """
+    raise NotImplementedError("attention: handout §2.8")
+
+
+class MultiHeadSelfAttention(nn.Module):
+    """Causal self-attention in `num_heads` subspaces of `d_model / num_heads` features each.
+
+    Four linear layers without bias, `q_proj`, `k_proj`, `v_proj` and `output_proj`, all from
+    `d_model` to `d_model`. Head h owns the features `h·d_head` to `(h+1)·d_head - 1` of a
+    projection. With `rope`, queries and keys (never values) are rotated, each head alike
+    (Vaswani et al. 2017, section 3.2.2).
+
+    Args:
+        d_model: number of features in and out.
+        num_heads: number of heads; divides `d_model`.
+        rope: rotates queries and keys of `d_model / num_heads` features; None for no positions.
+        device: where the weights live.
+        dtype: the weights' dtype.
+
+    Raises:
+        ValueError: `num_heads` does not divide `d_model`.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        rope: RotaryEmbedding | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        raise NotImplementedError("multihead_attention: handout §2.9")
+
+    def forward(
+        self,
+        x: Float[Tensor, "... seq d_model"],
+        token_positions: Int[Tensor, "... seq"] | None = None,
+    ) -> Float[Tensor, "... seq d_model"]:
+        """Let every token attend to itself and to the tokens before it.
+
+        `token_positions` are used by RoPE alone and default to `0 … seq-1`; their leading axes
+        broadcast against those of `x`. Which token may see which depends on their order in the
+        sequence, not on `token_positions`.
+        """
+        raise NotImplementedError("multihead_attention: handout §2.9")

@@ -1,0 +1,38 @@
+"""The embedding: a table with one learned vector per token of the vocabulary."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+class Embedding(nn.Module):
+    """A look-up table: token id in, the table's row out.
+
+    The table is called `weight`, is stored as `(vocab_size, d_model)`, and starts as a truncated
+    normal of mean 0 and standard deviation 1, cut at ±3.
+
+    Args:
+        vocab_size: number of rows, one per token.
+        d_model: length of each row.
+        device: where the table lives.
+        dtype: the table's dtype.
+    """
+
+    weight: Float[nn.Parameter, "vocab_size d_model"]
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        raise NotImplementedError("embedding: handout §2.2")
+
+    def forward(self, token_ids: Int[Tensor, "..."]) -> Float[Tensor, "... d_model"]:
+        """Replace every id by its row, exactly as it stands in the table.
+
+        Raises:
+            IndexError: an id is `vocab_size` or greater.
+        """
+        raise NotImplementedError("embedding: handout §2.2")

@@ -1,0 +1,35 @@
+"""The linear layer: every output feature is a weighted sum of the input features."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Linear(nn.Module):
+    """`y = x Wᵀ`, without a bias.
+
+    The weight is stored as `(d_out, d_in)`, one row per output feature. It starts as a truncated
+    normal of mean 0 and variance `2 / (d_in + d_out)`, cut at three standard deviations on either
+    side (Glorot & Bengio 2010, eq. 12).
+
+    Args:
+        d_in: number of input features.
+        d_out: number of output features.
+        device: where the weight lives.
+        dtype: the weight's dtype.
+    """
+
+    weight: Float[nn.Parameter, "d_out d_in"]
+
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        raise NotImplementedError("linear: handout §2.1")
+
+    def forward(self, x: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
+        """Map the last axis from `d_in` to `d_out` features, whatever axes come before it."""
+        raise NotImplementedError("linear: handout §2.1")

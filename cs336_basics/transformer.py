@@ -1,0 +1,79 @@
+"""The model: blocks of attention and feed-forward around one residual stream."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+class TransformerBlock(nn.Module):
+    """A pre-norm block: `y = x + attn(ln1(x))`, then `y + ffn(ln2(y))`.
+
+    The parts are called `ln1`, `attn`, `ln2` and `ffn` (Xiong et al. 2020, figure 1b).
+
+    Args:
+        d_model: width of the residual stream.
+        num_heads: number of attention heads.
+        d_ff: number of hidden features of the feed-forward layer.
+        max_seq_len: number of positions RoPE knows.
+        theta: base of RoPE's angles.
+        device: where the weights live.
+        dtype: the weights' dtype.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        max_seq_len: int,
+        theta: float,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        raise NotImplementedError("transformer_block: handout §2.11")
+
+    def forward(self, x: Float[Tensor, "... seq d_model"]) -> Float[Tensor, "... seq d_model"]:
+        """Read the residual stream twice and add to it twice; its shape stays."""
+        raise NotImplementedError("transformer_block: handout §2.11")
+
+
+class TransformerLM(nn.Module):
+    """Token ids in, one score per token of the vocabulary out, for every position.
+
+    `token_embeddings`, then the blocks `layers`, then the final norm `ln_final`, then the output
+    projection `lm_head`, which shares nothing with the embedding. The parameters bear the names
+    of the weights that `run_transformer_lm` is given.
+
+    Args:
+        vocab_size: number of tokens.
+        context_length: the longest sequence, in tokens.
+        d_model: width of the residual stream.
+        num_layers: number of blocks.
+        num_heads: number of attention heads of a block.
+        d_ff: number of hidden features of a feed-forward layer.
+        rope_theta: base of RoPE's angles.
+        device: where the weights live.
+        dtype: the weights' dtype.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        context_length: int,
+        d_model: int,
+        num_layers: int,
+        num_heads: int,
+        d_ff: int,
+        rope_theta: float,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        raise NotImplementedError("transformer_lm: handout §2.12")
+
+    def forward(self, token_ids: Int[Tensor, "... seq"]) -> Float[Tensor, "... seq vocab_size"]:
+        """Give the logits of the next token at every position.
+
+        Raises:
+            IndexError: an id is `vocab_size` or greater, or `seq` exceeds `context_length`.
+        """
+        raise NotImplementedError("transformer_lm: handout §2.12")

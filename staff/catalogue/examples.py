@@ -1,0 +1,36 @@
+"""The example submissions: nothing done, a first week's work, and everything right."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from staff.catalogue.patches import load_mistakes, patched
+from staff.paths import SOLUTION
+from staff.release.stubs import cut, write
+from tests.harness.rubric import read_rubric
+
+UNFINISHED = (
+    "multihead_attention",
+    "multihead_attention_rope",
+    "transformer_block",
+    "transformer_lm",
+)
+"""What the first week did not get to."""
+SLIPS = ("rmsnorm-mean-over-axis-1", "softmax-max-over-last-axis", "swiglu-ignores-d-ff")
+"""What it got wrong: mistakes of the catalogue."""
+
+
+def write_examples(folder: Path) -> list[Path]:
+    """Write the three submissions into `folder`, afresh, and name their folders."""
+    rubric = read_rubric()
+    stubs, week, whole = (folder / name for name in ("stubs", "first-week", "solution"))
+    for old in (stubs, week, whole):
+        shutil.rmtree(old, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    write(cut(SOLUTION, rubric), stubs)
+    slips = [mistake for mistake in load_mistakes() if mistake.id in SLIPS]
+    patched(slips, SOLUTION, week)
+    write(cut(week, rubric, UNFINISHED), week)
+    patched([], SOLUTION, whole)
+    return [stubs, week, whole]

@@ -1,0 +1,161 @@
+"""The command line of instructors and graders: `cs336 …`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from staff.paths import ROOT, SOLUTION
+from tests.harness.cases import FIXTURES
+from tests.harness.errors import HarnessError
+from tests.harness.rubric import read_rubric
+
+app = typer.Typer(
+    help="Grade submissions, and keep the assignment in step with its solution.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+fixtures_app = typer.Typer(help="The saved cases that the tests read.", no_args_is_help=True)
+app.add_typer(fixtures_app, name="fixtures")
+
+console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write.")]
+
+
+@app.command()
+def grade(
+    submissions: Annotated[
+        list[Path], typer.Argument(metavar="SUBMISSION…", help="Folders or zips.")
+    ],
+    out: Out = Path("grades"),
+    fixtures: Annotated[Path, typer.Option(metavar="DIR", help="The saved cases.")] = FIXTURES,
+) -> None:
+    """Grade submissions, each in a process of its own, and write a report for each.
+
+    Exit status: 0 if every submission was graded, 1 if some could not be, 2 for wrong use.
+    """
+    from staff.grader.reports import table, write_reports
+    from staff.grader.run import grade_all, unique_names
+    from tests.harness.cases import Fixtures
+
+    missing = [path for path in submissions if not path.exists()]
+    if missing:
+        raise UsageError(f"there is no {missing[0]}; name folders or zips that exist")
+    rubric = read_rubric()
+    for task in rubric.tasks:
+        Fixtures(fixtures).task(task.id)
+    order = unique_names(submissions)
+    grades = {}
+    with _progress("grading", len(order)) as progress:
+        for done in grade_all(submissions, fixtures, rubric.limits.suite_seconds):
+            write_reports(done, rubric, out / done.submission)
+            grades[done.submission] = done
+            progress.advance(progress.task_ids[0])
+    console.print(table([grades[name] for name in order]))
+    console.print(f"\nReports in {out}/ · read {out / order[-1] / 'report.txt'}")
+    raise typer.Exit(0 if all(g.graded for g in grades.values()) else 1)
+
+
+@app.command()
+def examples(out: Out = Path("build/examples")) -> None:
+    """Write the example submissions: stubs, a first week's work, the solution."""
+    from staff.catalogue.examples import write_examples
+
+    for folder in write_examples(out):
+        console.print(f"wrote {folder}/")
+
+
+@app.command()
+def stubs(
+    check: Annotated[
+        bool, typer.Option("--check", help="Only compare; exit 1 on a difference.")
+    ] = False,
+) -> None:
+    """Cut the stubs of the repository's root from the solution."""
+    from staff.release.stubs import cut, out_of_step, write
+
+    texts = cut(SOLUTION, read_rubric())
+    stale = out_of_step(texts, ROOT)
+    if check and stale:
+        console.print(f"out of step with the solution: {', '.join(stale)} · run `cs336 stubs`")
+        raise typer.Exit(1)
+    if stale:
+        write(texts, ROOT)
+        for name in set(stale) - texts.keys():
+            (ROOT / name).unlink()
+    console.print(f"stubs in step with the solution: {len(texts)} files, {len(stale)} rewritten")
+
+
+@fixtures_app.command()
+def build(
+    out: Out = FIXTURES,
+    seed: Annotated[str, typer.Option(help="Seed of the inputs.")] = "2026",
+) -> None:
+    """Draw the inputs, ask the oracle, hold the solution against it, and write the files."""
+    from staff.fixtures.build import build_files, write_files
+
+    with _progress("building", len(read_rubric().tasks)) as progress:
+        files = build_files(FIXTURES, seed, lambda _: progress.advance(progress.task_ids[0]))
+    write_files(files, out)
+    size = sum(len(content) for content in files.values())
+    console.print(f"wrote {len(files)} files, {size / 1000:.0f} kB, to {out}/")
+
+
+@fixtures_app.command()
+def check() -> None:
+    """Build anew in memory and compare; exit 1 if anything would change."""
+    from staff.fixtures.diff import differences
+
+    found = list(differences(FIXTURES))
+    for line in found:
+        console.print(line, markup=False)
+    if found:
+        console.print(f"{len(found)} differences · run `cs336 fixtures build` to take them over")
+        raise typer.Exit(1)
+    console.print("fixtures in step with the oracle and the solution")
+
+
+@fixtures_app.command()
+def diff() -> None:
+    """Say what a new build would change, and by how much."""
+    from staff.fixtures.diff import differences
+
+    found = list(differences(FIXTURES))
+    for line in found or ["a new build would change nothing"]:
+        console.print(line, markup=False)
+
+
+class UsageError(HarnessError):
+    """The command was called with something that can't be."""
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line and exit status 2."""
+    try:
+        app()
+    except HarnessError as error:
+        Console(stderr=True, highlight=False).print(f"cs336: {error}", markup=False, soft_wrap=True)
+        sys.exit(2)
+
+
+def _progress(what: str, total: int) -> Progress:
+    """A progress bar on the terminal; silent where there is none."""
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn(f"{what} {{task.completed}}/{{task.total}}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    progress.add_task(what, total=total)
+    return progress
+
+
+if __name__ == "__main__":
+    main()

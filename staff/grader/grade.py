@@ -1,0 +1,50 @@
+"""The grade of a submission: the model that every report is a function of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from tests.harness.results import SuiteResult
+
+FORMAT = 1
+
+
+class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run of the suite came to: a result, or the reason why there is none."""
+
+    result: SuiteResult | None = None
+    problem: str | None = None
+    seconds: float = 0.0
+    """Wall time."""
+
+
+class Grade(msgspec.Struct, frozen=True, kw_only=True):
+    """The grade of one submission."""
+
+    format: int = FORMAT
+    submission: str
+    """Its name: that of its folder or archive."""
+    run: SuiteRun
+    fixtures: str
+    """Where the cases came from."""
+
+    @property
+    def graded(self) -> bool:
+        """False where the submission could not be graded, which is no zero."""
+        return self.run.result is not None
+
+
+def write_grade(grade: Grade, file: Path) -> None:
+    """Write a grade as JSON, for a person to read and a program to load."""
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(grade), indent=2) + b"\n")
+
+
+def read_grade(file: Path) -> Grade:
+    """Read what `write_grade` wrote.
+
+    Raises:
+        msgspec.MsgspecError: the file is not a grade.
+    """
+    return msgspec.json.decode(file.read_bytes(), type=Grade)

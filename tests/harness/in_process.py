@@ -1,0 +1,93 @@
+"""The bridge of a student: the submission is imported here, so that a debugger can step into it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tests.harness import probes
+from tests.harness.bridge import Answer, Missing, Raised
+from tests.harness.loading import load_adapters, prove_origin
+from tests.harness.plain import Plain, plain, realise
+from tests.harness.submission import Submission, first_line
+
+
+class InProcess:
+    """Runs a submission in this process; implements `Bridge`.
+
+    Raises:
+        SubmissionError: the submission can't be imported.
+    """
+
+    def __init__(self, submission: Submission, device: str = "cpu") -> None:
+        self.submission = submission
+        self.layout = submission.layout
+        self.device = device
+        self._adapters = load_adapters(submission)
+        self._modules_seen = len(sys.modules)
+
+    def call(
+        self,
+        adapter: str,
+        arguments: Mapping[str, Plain],
+        cotangent: Tensor | None = None,
+        wrt: Sequence[str] = (),
+    ) -> Answer | Raised:
+        """Call an adapter; see `Bridge.call`."""
+        function = getattr(self._adapters, adapter, None)
+        if function is None:
+            raise Missing(f"{self.submission.adapters_file.name} has no {adapter}")
+        real = realise(dict(arguments), torch.device(self.device))
+        for name in wrt:
+            real[name].requires_grad_()
+        try:
+            with torch.enable_grad():
+                output = function(**real)
+                gradients = _gradients(output, real, cotangent, wrt)
+            where = output.device.type if isinstance(output, Tensor) else self.device
+            return Answer(plain(output), plain(real), gradients, where)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer
+            return self._raised(error)
+        finally:
+            torch.set_default_dtype(torch.float32)
+            self._prove_origin()
+
+    def probe(self, name: str, arguments: Mapping[str, Plain]) -> Plain | Raised:
+        """Run a probe; see `Bridge.probe`."""
+        try:
+            return probes.PROBES[name](**realise(dict(arguments), torch.device("cpu")))
+        except (KeyboardInterrupt, Missing):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer
+            return self._raised(error)
+        finally:
+            self._prove_origin()
+
+    def _raised(self, error: BaseException) -> Raised:
+        frames = self.submission.frames(error)
+        return Raised(type(error).__name__, first_line(error), frames, error)
+
+    def _prove_origin(self) -> None:
+        if len(sys.modules) != self._modules_seen:
+            prove_origin(self.submission)
+            self._modules_seen = len(sys.modules)
+
+
+def _gradients(
+    output: Any, arguments: Mapping[str, Any], cotangent: Tensor | None, wrt: Sequence[str]
+) -> dict[str, Tensor | None]:
+    if cotangent is None:
+        return {}
+    if not (isinstance(output, Tensor) and output.requires_grad):
+        return dict.fromkeys(wrt)
+    leaves = [arguments[name] for name in wrt]
+    # The scalar product's gradient: given the cotangent itself, PyTorch would import sympy first.
+    product = (output * cotangent.to(output.device)).sum()
+    found = torch.autograd.grad(product, leaves, allow_unused=True)
+    return {name: None if g is None else plain(g) for name, g in zip(wrt, found, strict=True)}

@@ -1,0 +1,125 @@
+"""Importing a submission, so that all that is graded as the student's is the student's.
+
+This is the one place that edits `sys.path`: other folders with a `cs336_basics` leave it, so
+that a module which a submission lacks is an error and never somebody else's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from email.message import Message
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import tests
+from tests.harness.errors import SubmissionError
+from tests.harness.submission import PACKAGE, Submission, first_line
+
+_OURS = ("tests.harness", "tests.test_", "tests.conftest")
+
+
+def load_adapters(submission: Submission) -> ModuleType:
+    """Import the adapters, and with them what they import of the package.
+
+    Raises:
+        SubmissionError: an import failed, with the student's own error; or a module came from
+            outside the submission.
+    """
+    others = [entry for entry in sys.path if not (Path(entry or ".") / PACKAGE).is_dir()]
+    sys.path[:] = [str(submission.root), *others]
+    sys.meta_path.append(_Metadata())
+    name = "adapters"
+    if submission.layout == "public":
+        name = "tests.adapters"
+        tests.__path__.append(str(submission.root / "tests"))
+    importlib.invalidate_caches()
+    try:
+        module = _execute(name, submission.adapters_file)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise SubmissionError(_import_failure(error, submission)) from error
+    prove_origin(submission)
+    return module
+
+
+def prove_origin(submission: Submission) -> None:
+    """Make sure that no module graded as the submission's was imported from elsewhere.
+
+    Raises:
+        SubmissionError: one was.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] not in (PACKAGE, "adapters", "tests"):
+            continue
+        file = getattr(module, "__file__", None)
+        if name == "tests" or name.startswith(_OURS) or not file:
+            continue
+        if not Path(file).resolve().is_relative_to(submission.root):
+            raise SubmissionError(f"{name} was imported from outside the submission: {file}")
+
+
+class _Metadata(metadata.DistributionFinder):
+    """Answers for the package's version, which the public `cs336_basics/__init__.py` asks for.
+
+    There the package is installed; here a submission never is.
+    """
+
+    def find_spec(self, *_: Any) -> None:
+        """Find no module: this finder knows metadata alone."""
+
+    def find_distributions(
+        self, context: metadata.DistributionFinder.Context | None = None
+    ) -> Iterable[metadata.Distribution]:
+        """Find the submission, when it is asked for by name."""
+        name = (context.name or "") if context else ""
+        return [_Uninstalled()] if name.replace("-", "_").lower() == PACKAGE else []
+
+
+class _Uninstalled(metadata.Distribution):
+    """A submission, as if it were installed."""
+
+    @property
+    def metadata(self) -> Any:
+        """Name and version."""
+        message = Message()
+        message["Name"], message["Version"] = PACKAGE, "0"
+        return message
+
+    def read_text(self, filename: str) -> str | None:
+        """It has no files."""
+        return None
+
+    def locate_file(self, path: Any) -> Path:
+        """It has no files."""
+        return Path(path)
+
+
+def _execute(name: str, file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot load {file.name}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _import_failure(error: BaseException, submission: Submission) -> str:
+    """Say in one line what went wrong and where in the student's code."""
+    kind, what = type(error).__name__, first_line(error)
+    if isinstance(error, SyntaxError) and error.filename:
+        file = Path(error.filename)
+        inside = file.is_relative_to(submission.root)
+        name = file.relative_to(submission.root).as_posix() if inside else file.name
+        return f"{kind} in {name}, line {error.lineno}: {error.msg}"
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(PACKAGE):
+        what = f"the submission has no {str(error.name).replace('.', '/')}.py"
+    frames = submission.frames(error)
+    where = f" in {frames[-1].file}, line {frames[-1].line}" if frames else ""
+    return f"{kind}{where}: {what}"
