@@ -15,8 +15,9 @@ def scaled_dot_product_attention(
 ) -> Float[Tensor, "... queries d_v"]:
     """`softmax(Q Kᵀ / sqrt(d_k) + M) V`, with M = 0 where `mask` is True and −∞ where it is False.
 
-    True means "may attend"; without a mask every query attends to every key. A query that may
-    attend to nothing gives zeros, and its gradients are zeros too (Vaswani et al. 2017, eq. 1).
+    True means "may attend"; without a mask every query attends to every key. The mask's leading
+    axes broadcast against those of Q, K and V. A query that may attend to nothing gives zeros, and
+    its gradients are zeros too (Vaswani et al. 2017, eq. 1).
     """
     raise NotImplementedError("attention: handout §2.8")
 
@@ -60,5 +61,8 @@ class MultiHeadSelfAttention(nn.Module):
         `token_positions` are used by RoPE alone and default to `0 … seq-1`; their leading axes
         broadcast against those of `x`. Which token may see which depends on their order in the
         sequence, not on `token_positions`.
+
+        Raises:
+            IndexError: with `rope`, a position is `max_seq_len` or greater.
         """
         raise NotImplementedError("multihead_attention: handout §2.9")

@@ -6,13 +6,13 @@ from torch import Tensor, nn
 
 
 class RotaryEmbedding(nn.Module):
-    """Rotates each adjacent pair `(x[2k], x[2k+1])` at position m by `m · theta^(-2k/d_k)`.
+    """Rotates each adjacent pair `(x[2j], x[2j+1])` at position m by `m · theta^(-2j/d_k)`.
 
-    The angle is in radians, and k counts from 0 to `d_k/2 - 1`. The rotation is counter-clockwise:
+    The angle is in radians, and j counts from 0 to `d_k/2 - 1`. The rotation is counter-clockwise:
     `(1, 0)` becomes `(cos, sin)`. The tables of cosines and sines, `(max_seq_len, d_k/2)`, are
     buffers that are not saved with the model; nothing here is learned. They are float32, or float64
-    where `dtype` asks for it, and never less, since a half-precision angle is wrong from position
-    300 on (Su et al. 2021, eq. 34).
+    where `dtype` asks for it, and never less: bfloat16 can't even tell position 256 from 257
+    (Su et al. 2021, eq. 34).
 
     Args:
         theta: the base of the angles.

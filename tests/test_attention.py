@@ -64,6 +64,13 @@ def test_attention_with_mask(adapters, cases):
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
+@ours
+@task("attention")
+def test_one_mask_for_all(adapters, cases):
+    """A mask without leading axes serves every item of the batch."""
+    cases.check(adapters.run_scaled_dot_product_attention)
+
+
 @task("attention")
 def test_masked_keys_stay_hidden(adapters, cases):
     """A finite fill such as -1e4 or -1e9 leaks where the visible scores are lower still."""
@@ -246,6 +253,19 @@ def test_multihead_module(adapters, draw):
 
 @ours
 @task("multihead_attention")
+def test_multihead_takes_any_length(adapters, draw):
+    """One module attends over seven tokens and then over four as it does over four alone."""
+    arguments, x = {"d_model": 8, "num_heads": 2}, draw.normal(3, 7, 8)
+    calls = [{"inputs": [x[:, :4]]}, {"warm_up": [x], "inputs": [x[:, :4]]}]
+    fresh, used = (
+        adapters.probe("module", symbol=MULTIHEAD, arguments=arguments, **call)["output"]
+        for call in calls
+    )
+    check_close(used, fresh, "a module that has seen a longer sequence gives another answer")
+
+
+@ours
+@task("multihead_attention")
 def test_multihead_starts_random(adapters):
     """The weights start as those of `Linear` from d_model to d_model."""
     seen = adapters.probe(
@@ -313,6 +333,15 @@ def test_moving_all_positions_changes_nothing(adapters, draw):
     start = adapter(**{**arguments, "token_positions": torch.arange(6)})
     moved = adapter(**{**arguments, "token_positions": torch.arange(6) + 20})
     check_close(moved, start, "moving every position by 20 changes the answer")
+
+
+@ours
+@task("multihead_attention_rope")
+def test_multihead_rope_refuses_positions_beyond(adapters, draw):
+    """A position of max_seq_len is an error here as it is in RoPE."""
+    arguments = rope_arguments(draw, torch.arange(6) + 27)
+    why = "max_seq_len is 32 and a position is 32"
+    adapters.run_multihead_self_attention_with_rope.error(why, **arguments)
 
 
 @task("multihead_attention_rope")

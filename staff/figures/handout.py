@@ -5,6 +5,7 @@ bytes: no date, no random identifiers, text as outlines. The ground is white and
 figure reads the same on a light page and on a dark one.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -283,5 +284,4 @@ def _mean_largest_weight(width: int, power: float) -> float:
 
 
 if __name__ == "__main__":
-    for drawn in draw_all():
-        print(drawn)
+    sys.stdout.writelines(f"{drawn}\n" for drawn in draw_all())

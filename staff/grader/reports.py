@@ -57,7 +57,7 @@ def _gradescope_task(task: TaskResult, rubric: Rubric) -> dict[str, Any]:
         if test.state in (State.WRONG, State.CRASHED):
             lines += ["", test.name if test.counted else f"{test.name} (shown, not counted)"]
             lines += [f"  {line}" for line in test.lines]
-    entry = {
+    entry: dict[str, Any] = {
         "name": f"{task.id} · {task.title}",
         "number": task.handout,
         "status": "passed" if task.complete else "failed",

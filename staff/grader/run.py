@@ -62,9 +62,9 @@ def unique_names(paths: Sequence[Path]) -> list[str]:
 def _run(folder: Path, fixtures: Path, seconds: float) -> SuiteRun:
     with TemporaryDirectory(prefix="grade-") as scratch:
         result = Path(scratch) / "result.json"
-        command = [sys.executable, "-I", "-m", "staff.grader.suite", folder, fixtures, result]
+        command = [sys.executable, "-I", "-m", "staff.grader.suite"]
         process = subprocess.Popen(
-            command,
+            [*command, str(folder), str(fixtures), str(result)],
             cwd=scratch,
             env={key: os.environ[key] for key in _KEPT if key in os.environ},
             stdin=subprocess.DEVNULL,

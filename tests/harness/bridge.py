@@ -63,8 +63,9 @@ class Bridge(Protocol):
         arguments: Mapping[str, Plain],
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
+        device: str | None = None,
     ) -> Answer | Raised:
-        """Call an adapter with fresh copies of `arguments`.
+        """Call an adapter with fresh copies of `arguments`, on `device` or the bridge's own.
 
         With a `cotangent`, the answer holds the gradients with respect to the arguments `wrt`.
 
@@ -102,20 +103,26 @@ class Adapter:
         Raises:
             NotStarted: a stub was reached, or the adapter is missing.
             Crashed: the submission raised anything else.
+            WrongAnswer: the output is on another device than the inputs.
         """
         reply = self._call(arguments, cotangent, wrt)
         if isinstance(reply, Raised):
             raise Crashed(*_crash_lines(self.name, reply)) from reply.error
+        asked = self._adapters.bridge.device.partition(":")[0]
+        if reply.device != asked:
+            raise WrongAnswer(f"the inputs are on {asked}, but the output is on {reply.device}")
         return reply
 
     def error(self, why: str, **arguments: Plain) -> str:
         """Run it where it must refuse, and return the type of its exception.
 
+        This runs on the CPU: a look-up out of range on a GPU ends the whole process.
+
         Raises:
             NotStarted: a stub was reached, or the adapter is missing.
             WrongAnswer: it answered; the message is `why`.
         """
-        reply = self._call(arguments)
+        reply = self._call(arguments, device="cpu")
         if isinstance(reply, Raised):
             return reply.type
         raise WrongAnswer(f"no error was raised, but {why}")
@@ -125,9 +132,10 @@ class Adapter:
         arguments: Mapping[str, Plain],
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
+        device: str | None = None,
     ) -> Answer | Raised:
         try:
-            reply = self._adapters.bridge.call(self.name, arguments, cotangent, wrt)
+            reply = self._adapters.bridge.call(self.name, arguments, cotangent, wrt, device)
         except Missing as missing:
             raise NotStarted(f"{missing}; add it to your adapters") from None
         if isinstance(reply, Raised) and reply.type == "NotImplementedError":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -36,12 +36,13 @@ class InProcess:
         arguments: Mapping[str, Plain],
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
+        device: str | None = None,
     ) -> Answer | Raised:
         """Call an adapter; see `Bridge.call`."""
-        function = getattr(self._adapters, adapter, None)
+        function: Callable[..., Any] | None = getattr(self._adapters, adapter, None)
         if function is None:
             raise Missing(f"{self.submission.adapters_file.name} has no {adapter}")
-        real = realise(dict(arguments), torch.device(self.device))
+        real = realise(dict(arguments), torch.device(device or self.device))
         for name in wrt:
             real[name].requires_grad_()
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -32,6 +32,7 @@ def module(
     device: str | None = None,
     seed: int = 0,
     weights: Mapping[str, Tensor] | None = None,
+    warm_up: Sequence[Tensor] | None = None,
     inputs: Sequence[Tensor] | None = None,
     cotangent: Tensor | None = None,
 ) -> dict[str, Plain]:
@@ -44,6 +45,7 @@ def module(
         device: name of the device to construct it on, such as `meta`.
         seed: of torch's generator, set before the construction.
         weights: a state dict to load (strictly) after the construction.
+        warm_up: positional arguments of a call before the one that is observed.
         inputs: positional arguments of one call.
         cotangent: the gradient of a loss with respect to the output of that call.
     """
@@ -61,6 +63,8 @@ def module(
     }
     if device != "meta":
         seen["values"] = {name: plain(p) for name, p in built.named_parameters()}
+    if warm_up is not None:
+        built(*warm_up)
     if inputs is not None:
         output = built(*inputs)
         seen["output"] = plain(output)
@@ -71,7 +75,7 @@ def module(
     return seen
 
 
-PROBES = {"written": written, "module": module}
+PROBES: dict[str, Callable[..., Plain]] = {"written": written, "module": module}
 
 
 def _describe(tensor: Tensor) -> dict[str, Plain]:

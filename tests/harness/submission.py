@@ -52,9 +52,7 @@ def locate(folder: Path) -> Submission:
     """
     root = folder.resolve()
     if not root.is_dir():
-        raise SubmissionError(
-            f"{folder} is no folder; expected one that holds {PACKAGE}/"
-        )
+        raise SubmissionError(f"{folder} is no folder; expected one that holds {PACKAGE}/")
     if not (root / PACKAGE).is_dir():
         raise SubmissionError(f"{folder} has no {PACKAGE}/ folder; the package goes there")
     for layout in ("ours", "public"):

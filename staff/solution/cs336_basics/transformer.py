@@ -15,7 +15,8 @@ from cs336_basics.rope import RotaryEmbedding
 class TransformerBlock(nn.Module):
     """A pre-norm block: `y = x + attn(ln1(x))`, then `y + ffn(ln2(y))`.
 
-    The parts are called `ln1`, `attn`, `ln2` and `ffn` (Xiong et al. 2020, figure 1b).
+    The parts are called `ln1`, `attn`, `ln2` and `ffn`; both norms use an eps of 1e-5, and RoPE
+    counts positions from 0 (Xiong et al. 2020, figure 1b).
 
     Args:
         d_model: width of the residual stream.
@@ -25,6 +26,9 @@ class TransformerBlock(nn.Module):
         theta: base of RoPE's angles.
         device: where the weights live.
         dtype: the weights' dtype.
+
+    Raises:
+        ValueError: `num_heads` does not divide `d_model`, or leaves a head an odd width.
     """
 
     def __init__(
@@ -45,7 +49,11 @@ class TransformerBlock(nn.Module):
         self.ffn = SwiGLU(d_model, d_ff, device=device, dtype=dtype)
 
     def forward(self, x: Float[Tensor, "... seq d_model"]) -> Float[Tensor, "... seq d_model"]:
-        """Read the residual stream twice and add to it twice; its shape stays."""
+        """Read the residual stream twice and add to it twice; its shape stays.
+
+        Raises:
+            IndexError: `seq` exceeds `max_seq_len`.
+        """
         x = x + self.attn(self.ln1(x))
         return x + self.ffn(self.ln2(x))
 
