@@ -60,7 +60,7 @@ def unique_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _run(folder: Path, fixtures: Path, seconds: float) -> SuiteRun:
-    with TemporaryDirectory(prefix="grade-") as scratch:
+    with TemporaryDirectory(prefix="grade-") as scratch, (Path(scratch) / "log").open("w+b") as log:
         result = Path(scratch) / "result.json"
         command = [sys.executable, "-I", "-m", "staff.grader.suite"]
         process = subprocess.Popen(
@@ -68,8 +68,8 @@ def _run(folder: Path, fixtures: Path, seconds: float) -> SuiteRun:
             cwd=scratch,
             env={key: os.environ[key] for key in _KEPT if key in os.environ},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
             start_new_session=True,
         )
         try:
@@ -81,8 +81,12 @@ def _run(folder: Path, fixtures: Path, seconds: float) -> SuiteRun:
         try:
             return msgspec.json.decode(result.read_bytes(), type=SuiteRun)
         except (OSError, msgspec.MsgspecError):
+            log.seek(0)
+            lines = log.read().decode("utf-8", "replace").split("\n")
+            said = next((line for line in lines if line.startswith("ERROR: ")), "")
             status = process.returncode
-            return SuiteRun(problem=f"the suite's process ended without a result (status {status})")
+            why = said.removeprefix("ERROR: ") or f"its process ended with status {status}"
+            return SuiteRun(problem=f"the suite gave no result: {why}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

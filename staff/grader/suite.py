@@ -38,10 +38,11 @@ def run_suite(submission: Path, fixtures: Path) -> SuiteRun:
     start = time.perf_counter()
     status = pytest.main(
         [
-            f"-c={ROOT / 'pyproject.toml'}",
+            f"--config-file={ROOT / 'pyproject.toml'}",
             f"--rootdir={ROOT}",
             f"--confcutdir={TESTS}",
-            "-p=no:cacheprovider",
+            "-p",
+            "no:cacheprovider",
             f"--submission={submission}",
             f"--cases={fixtures}",
             str(TESTS),
@@ -49,9 +50,9 @@ def run_suite(submission: Path, fixtures: Path) -> SuiteRun:
         plugins=[collector],
     )
     run = msgspec.structs.replace(collector.run, seconds=round(time.perf_counter() - start, 3))
-    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        return SuiteRun(problem=f"the suite ended with pytest's status {int(status)}")
-    return run
+    if status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        return run
+    raise SystemExit(f"pytest stopped with status {int(status)}")
 
 
 def main() -> None:

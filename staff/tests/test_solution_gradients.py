@@ -1,6 +1,6 @@
 """The solution's gradients against finite differences, in float64, and against closed formulas."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -35,6 +35,15 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...] | Tensor]] = {
     "block": (lambda: TransformerBlock(4, 2, 5, 3, 10.0, dtype=F64), (1, 3, 4)),
     "model": (lambda: TransformerLM(5, 3, 4, 2, 2, 3, 10.0, dtype=F64), IDS),
 }
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Keep to one thread: the tensors are tiny, and waking a second one costs more than it saves."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("name", MODULES)

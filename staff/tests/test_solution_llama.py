@@ -5,6 +5,7 @@ solution pairs 2k with 2k + 1, so the rows of the query and key weights change p
 """
 
 import importlib
+import logging
 from types import ModuleType
 
 import pytest
@@ -15,6 +16,7 @@ from cs336_basics.transformer import TransformerLM
 from staff.tests.solution_checks import normal
 
 VOCAB, CONTEXT, D_MODEL, LAYERS, HEADS, D_FF, EPS = 97, 40, 64, 2, 4, 176, 1e-5
+LOGGER = logging.getLogger(__name__)  # `--log-cli-level=info` shows the errors reached
 LIMIT = 1e-5  # of the greatest logit: what float32 leaves of two layers
 NAMES = {
     "input_layernorm": "ln1",
@@ -104,7 +106,7 @@ def test_same_logits(llama: ModuleType, theta: float, embedding_scale: float) ->
     expected = _llama_logits(llama, theta, _as_llama(ours.state_dict()))
     with torch.no_grad():
         error = _relative_error(ours(_ids()), expected)
-    print(f"theta {theta:g}, embeddings x {embedding_scale:g}: {error:.1e} of the greatest logit")
+    LOGGER.info("%.1e of the greatest logit, at theta %g, x %g", error, theta, embedding_scale)
     assert error <= LIMIT
 
 

@@ -48,7 +48,7 @@ def failures(result: SuiteResult, rubric: Rubric, *, everything: bool) -> Iterat
         failed = [test for test in task.tests if test.state in (State.WRONG, State.CRASHED)]
         shown = failed if everything else failed[:BLOCKS_PER_TASK]
         for test in shown:
-            yield from _block(rubric.by_id[task.id], test)
+            yield from _block(rubric.by_id[task.id], test, result.layout)
         if len(failed) > len(shown):
             yield (
                 f"… and {len(failed) - len(shown)} more of {task.id}: pytest --task={task.id}",
@@ -96,13 +96,13 @@ def next_step(result: SuiteResult, rubric: Rubric) -> str:
     if task is None:
         points = f"{points_text(result.earned)} of {points_text(result.possible)}"
         return f"Every point is earned: {points}."
-    entry = rubric.by_id[task.id]
+    file = rubric.by_id[task.id].files[0] if result.layout == "ours" else "it"
     if task.state is State.NOT_STARTED:
-        what = _first_waiting(task) or f"write {entry.files[0]}"
+        what = _first_waiting(task) or f"write {file}"
     elif task.state is State.NOT_RUN:
         what = "run its tests"
     else:
-        what = f"mend {entry.files[0]}"
+        what = f"mend {file}"
     return f"Next: {task.id} · handout §{task.handout} · {what}, then  pytest --task={task.id}"
 
 
@@ -112,14 +112,15 @@ def _first_waiting(task: TaskResult) -> str | None:
     return None if line.startswith("not started") else line or None
 
 
-def _block(task: Task, test: TestResult) -> Iterator[Line]:
+def _block(task: Task, test: TestResult, layout: str) -> Iterator[Line]:
     aside = "" if test.counted else "  (shown, not counted)"
     yield f"{task.id} · {test.name}{aside}", "red"
     for line in test.lines:
         indent = " " * (2 + len(line) - len(line.lstrip()))
         for piece in textwrap.wrap(line.strip(), WIDTH - len(indent) - 2) or [""]:
             yield indent + piece, None
-    yield f"  your code: {', '.join(task.files)} · handout §{task.handout}", "cyan"
+    files = f"your code: {', '.join(task.files)} · " if layout == "ours" else ""
+    yield f"  {files}handout §{task.handout}", "cyan"
     yield "", None
 
 

@@ -1,0 +1,47 @@
+# `make grade` runs the main job, `make test` proves the project. Everything else is below.
+
+PYTHON ?= python3
+BIN := .venv/bin
+EXAMPLES := build/examples
+
+.PHONY: help grade test prove bench lint fixtures figures clean
+
+help:  ## Say what can be made.
+	@grep -hE '^[a-z.]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+.venv: pyproject.toml constraints.txt  ## Create the environment, with everything staff need.
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[staff]'
+	@touch .venv
+
+grade: .venv  ## Grade the three example submissions and show the table.
+	@$(BIN)/cs336 examples --out $(EXAMPLES)
+	@$(BIN)/cs336 grade $(EXAMPLES)/stubs $(EXAMPLES)/first-week $(EXAMPLES)/solution --out grades
+
+test: .venv lint  ## Check everything: style, types, walls, stubs, fixtures, staff tests, the suite.
+	$(BIN)/cs336 stubs --check
+	$(BIN)/cs336 fixtures check
+	$(BIN)/pytest -c staff/tests/pytest.ini staff/tests
+	$(BIN)/pytest --submission=staff/solution
+
+lint: .venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy staff tests adapters.py cs336_basics benchmarks
+	cd staff/solution && ../../$(BIN)/mypy --config-file ../../pyproject.toml adapters.py cs336_basics
+	$(BIN)/lint-imports
+
+prove: .venv  ## Run the long proofs whole, and write their result under docs/.
+	$(BIN)/python -m staff.prove
+
+bench: .venv  ## Measure ratios of time, in one run.
+	$(BIN)/python -m benchmarks.suite
+
+fixtures: .venv  ## Build the saved cases anew.
+	$(BIN)/cs336 fixtures build
+
+figures: .venv  ## Draw the handout's figures anew.
+	$(BIN)/python -m staff.figures.handout
+
+clean:  ## Remove what was made.
+	rm -rf .venv build grades .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info

@@ -1,0 +1,134 @@
+"""The long proofs, whole: `make prove` runs every mistake and alternate through the grader.
+
+The result is written to `docs/proof.md` with its date. A sample of the same runs in the staff
+tests.
+"""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from rich.console import Console
+from rich.progress import track
+
+from staff.catalogue.patches import (
+    Alternate,
+    Mistake,
+    Patch,
+    load_alternates,
+    load_mistakes,
+    patched,
+)
+from staff.grader.grade import Grade
+from staff.grader.run import grade_all
+from staff.paths import ROOT, SOLUTION
+from tests.harness.cases import FIXTURES
+from tests.harness.rubric import Rubric, read_rubric
+
+REPORT = ROOT / "docs" / "proof.md"
+PUBLIC = tuple(
+    sorted(p.parent for p in (ROOT / "staff/catalogue/alternates").glob("*/cs336_basics"))
+)
+"""Whole submissions in the public layout, which must earn every point they are offered."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a submission earned what it should."""
+
+    name: str
+    kind: str
+    earned: str
+    problem: str | None
+    """What is wrong with that; None where it is right."""
+
+
+def judge(patches: Sequence[Patch], rubric: Rubric, scratch: Path) -> list[Verdict]:
+    """Grade the solution with each patch by itself, and hold the points against the promise."""
+    folders = [patched([patch], SOLUTION, scratch / patch.id) for patch in patches]
+    by_name = {patch.id: patch for patch in patches}
+    grades = grade_all(folders, FIXTURES, rubric.limits.suite_seconds)
+    shown = track(grades, "grading", total=len(folders), console=Console(stderr=True))
+    return sorted((_verdict(by_name[g.submission], g) for g in shown), key=lambda v: v.name)
+
+
+def judge_public(rubric: Rubric) -> list[Verdict]:
+    """Grade the submissions in the public layout."""
+    grades = grade_all(PUBLIC, FIXTURES, rubric.limits.suite_seconds)
+    return [Verdict(g.submission, "public", _earned(g), _short_of_all(g)) for g in grades]
+
+
+def _verdict(patch: Patch, grade: Grade) -> Verdict:
+    if isinstance(patch, Alternate):
+        return Verdict(patch.id, "alternate", _earned(grade), _short_of_all(grade))
+    return Verdict(patch.id, "mistake", _earned(grade), _keeps_points(patch, grade))
+
+
+def _short_of_all(grade: Grade) -> str | None:
+    result = grade.run.result
+    if result is None:
+        return f"could not be graded: {grade.run.problem}"
+    lost = [task.id for task in result.tasks if not task.complete]
+    return f"loses points in {', '.join(lost)}" if lost else None
+
+
+def _keeps_points(mistake: Mistake, grade: Grade) -> str | None:
+    result = grade.run.result
+    if result is None:
+        return f"could not be graded: {grade.run.problem}"
+    own = next(task for task in result.tasks if task.id == mistake.task)
+    return f"keeps every point of {own.id}" if own.complete else None
+
+
+def _earned(grade: Grade) -> str:
+    result = grade.run.result
+    return "—" if result is None else f"{result.earned:.2f} / {result.possible:g}"
+
+
+def report(verdicts: Sequence[Verdict]) -> str:
+    """Write the verdicts as Markdown."""
+    day = datetime.datetime.now(datetime.UTC).date()
+    lines = [
+        "# Proof",
+        "",
+        f"{day}, Python {platform.python_version()}, torch {torch.__version__}, "
+        f"{platform.machine()}. Made by `make prove`.",
+        "",
+    ]
+    for kind, promise in (
+        ("mistake", "lose points in their task"),
+        ("alternate", "keep every point"),
+        ("public", "earn every point they are offered"),
+    ):
+        mine = [verdict for verdict in verdicts if verdict.kind == kind]
+        right = sum(verdict.problem is None for verdict in mine)
+        lines.append(f"- {kind}: {right} of {len(mine)} {promise}")
+    lines += ["", "| submission | kind | points | |", "|---|---|---|---|"]
+    lines += [f"| {v.name} | {v.kind} | {v.earned} | {v.problem or '✓'} |" for v in verdicts]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Prove everything; exit 1 where something falls short."""
+    rubric = read_rubric()
+    with TemporaryDirectory(prefix="proof-") as scratch:
+        verdicts = judge([*load_mistakes(), *load_alternates()], rubric, Path(scratch))
+    verdicts += judge_public(rubric)
+    REPORT.write_text(report(verdicts), "utf-8")
+    console = Console(highlight=False)
+    short = [verdict for verdict in verdicts if verdict.problem]
+    for verdict in short:
+        console.print(f"{verdict.kind} {verdict.name}: {verdict.problem}", markup=False)
+    console.print(f"{len(verdicts) - len(short)} of {len(verdicts)} as they should be · {REPORT}")
+    sys.exit(1 if short else 0)
+
+
+if __name__ == "__main__":
+    main()
