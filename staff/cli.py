@@ -58,7 +58,7 @@ def grade(
             grades[done.submission] = done
             progress.advance(progress.task_ids[0])
     console.print(table([grades[name] for name in order]))
-    console.print(f"\nReports in {out}/ · read {out / order[-1] / 'report.txt'}")
+    console.print(f"\nReports in {out}/ · read {out / order[-1] / 'report.txt'}", markup=False)
     raise typer.Exit(0 if all(g.graded for g in grades.values()) else 1)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -13,6 +15,17 @@ from tests.harness.submission import PACKAGE
 
 MAX_BYTES = 50_000_000
 MAX_FILES = 5_000
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
+"""What `zipfile` raises for an archive that is damaged, encrypted, or packed in a rare way."""
 
 
 @contextmanager
@@ -51,7 +64,7 @@ def _unpack(archive: Path, folder: Path) -> None:
                         f"{archive.name} holds {member.filename!r}, which leads out of the archive"
                     )
             file.extractall(folder)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
+    except _DAMAGED as error:
         raise SubmissionError(f"{archive.name} is not a readable zip: {error}") from error
 
 

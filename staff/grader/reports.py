@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from staff.grader.grade import Grade, write_grade
@@ -79,11 +80,12 @@ def table(grades: list[Grade]) -> Table:
     for grade in grades:
         result = grade.run.result
         if result is None:
-            shown.add_row(grade.submission, "—", "—", f"could not be graded: {grade.run.problem}")
+            problem = f"could not be graded: {grade.run.problem}"
+            shown.add_row(escape(grade.submission), "—", "—", escape(problem))
             continue
         points = f"{points_text(result.earned)} / {points_text(result.possible)}"
         share = percent_text(result.earned, result.possible)
-        shown.add_row(grade.submission, points, share, _state(result.tasks))
+        shown.add_row(escape(grade.submission), points, share, _state(result.tasks))
     return shown
 
 

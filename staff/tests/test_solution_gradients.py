@@ -39,7 +39,7 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...] | Tensor]] = {
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Keep to one thread: the tensors are tiny, and waking a second one costs more than it saves."""
+    """Keep to one thread: for tensors this small a second one costs more than it saves."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -84,10 +84,11 @@ def test_rope() -> None:
     assert gradcheck(lambda x: rope(x, torch.tensor([0, 4, 8])), (x,))
 
 
+BLIND_ROW = torch.tensor([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 0]], dtype=torch.bool)
 MASKS = {
     "no mask": None,
     "causal": torch.ones(3, 4, dtype=torch.bool).tril(),
-    "blind row": torch.tensor([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 0]], dtype=torch.bool),
+    "blind row": BLIND_ROW,
     "all blind": torch.zeros(3, 4, dtype=torch.bool),
 }
 
@@ -106,11 +107,11 @@ def test_attention(name: str) -> None:
 
 def test_blind_query_has_zero_gradients() -> None:
     """Catches a blind query that still pulls at keys and values: it must be as if absent."""
-    mask = torch.tensor([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 0]], dtype=torch.bool)
     q, k, v = _qkv()
-    gradients = torch.autograd.grad(scaled_dot_product_attention(q, k, v, mask).sum(), (q, k, v))
-    seeing = mask.any(-1)
-    alone = F.scaled_dot_product_attention(q[:, seeing], k, v, attn_mask=mask[seeing])
+    answer = scaled_dot_product_attention(q, k, v, BLIND_ROW)
+    gradients = torch.autograd.grad(answer.sum(), (q, k, v))
+    seeing = BLIND_ROW.any(-1)
+    alone = F.scaled_dot_product_attention(q[:, seeing], k, v, attn_mask=BLIND_ROW[seeing])
     wanted = torch.autograd.grad(alone.sum(), (q, k, v))
     for gradient, expected in zip(gradients, wanted, strict=True):
         agree(gradient, expected)

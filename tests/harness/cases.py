@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
 
-from tests.harness.compare import difference
-from tests.harness.errors import FixtureError, WrongAnswer
+from tests.harness.clues import clues_of
+from tests.harness.compare import Difference, difference, errors_of, strange_places
+from tests.harness.errors import Crashed, Finding, FixtureError, WrongAnswer
+from tests.harness.fingerprints import Seen, directions_of, places_of
 from tests.harness.plain import Plain, unpack
 
 FORMAT = 1
@@ -45,6 +48,22 @@ class CaseEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The dtype an answer must have."""
     limit: float
     """The largest error allowed, in units of the dtype's tolerance."""
+    mistakes: msgspec.Raw = msgspec.Raw(b"{}")
+    """What each known mistake gives here (ids and `Seen`), where it shows."""
+
+
+class MistakeEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A known mistake that shows in a task: the task's own, or one of a task it calls."""
+
+    id: str
+    task: str
+    """The task in which it is made."""
+    sentence: str
+    """Completes "This is what comes out when …"."""
+    nudge: str
+    """A question that leads to it."""
+    texts: dict[str, str]
+    """What the tests without saved cases say about it: names and first lines."""
 
 
 class FixtureEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,6 +76,8 @@ class FixtureEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     solution: str
     """Hash of the solution that was held against them."""
     cases: tuple[CaseEntry, ...]
+    mistakes: msgspec.Raw = msgspec.Raw(b"[]")
+    """The known mistakes that show in this task, as `MistakeEntry`."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,26 +95,65 @@ class Cases:
 
     def __init__(self, cases: tuple[Case, ...]) -> None:
         self.cases = cases
+        self.seen: dict[str, Seen] = {}
+        """What came out of each case, once `check` has run it."""
 
     def check(self, adapter: Callable[..., Plain]) -> None:
         """Run the adapter on every case and hold the answers against the saved ones.
 
         Raises:
-            WrongAnswer: at least one answer is wrong; the first wrong one is described.
+            Finding: at least one answer is wrong; the first wrong one is described.
         """
-        wrong = []
+        wrong: list[tuple[Case, Finding]] = []
+        clues: list[list[str]] = []
         for case in self.cases:
-            got = adapter(**case.arguments)
-            found = [difference(got, answer, case.dtype, case.limit) for answer in case.answers]
-            if all(found):
-                nearest = min((d for d in found if d), key=lambda d: d.error)
-                wrong.append((case, nearest))
+            try:
+                got = adapter(**case.arguments)
+            except (Crashed, WrongAnswer) as finding:
+                self.seen[case.name] = Seen(kind="raises", detail=finding.lines[0].split(":")[0])
+                wrong.append((case, finding))
+                continue
+            answer, found = _nearest(got, case)
+            self.seen[case.name] = _seen(got, answer, found, case)
+            if found is not None:
+                wrong.append((case, WrongAnswer(found.text)))
+                if found.kind == "value":
+                    clues.append(clues_of(got, answer, case.arguments))
         if wrong:
-            case, nearest = wrong[0]
-            others = (
-                f" · {len(wrong)} of {len(self.cases)} cases fail" if len(self.cases) > 1 else ""
-            )
-            raise WrongAnswer(nearest.text, f"saved case: {case.name}{others}")
+            raise self._finding(wrong, clues)
+
+    def _finding(self, wrong: list[tuple[Case, Finding]], clues: list[list[str]]) -> Finding:
+        """Describe the first wrong case, and add what all wrong ones have in common."""
+        case, finding = wrong[0]
+        others = f" · {len(wrong)} of {len(self.cases)} cases fail" if len(self.cases) > 1 else ""
+        lines = [*finding.lines, f"saved case: {case.name}{others}"]
+        common = [clue for clue in clues[0] if all(clue in c for c in clues)] if clues else []
+        return type(finding)(*lines, clue=common[0] if common else None)
+
+
+def _nearest(got: Plain, case: Case) -> tuple[Tensor, Difference | None]:
+    """Of the answers that are right, the one that `got` comes nearest to."""
+    found = [(answer, difference(got, answer, case.dtype, case.limit)) for answer in case.answers]
+    return min(found, key=lambda pair: pair[1].error if pair[1] else -1.0)
+
+
+def _seen(got: Plain, answer: Tensor, found: Difference | None, case: Case) -> Seen:
+    if found is None:
+        return Seen(error=errors_of(got, answer).amax().item() if answer.numel() else 0.0)
+    if found.kind in ("type", "shape", "dtype"):
+        return Seen(kind=found.kind, detail=found.text, error=found.error)
+    places = places_of(strange_places(got, answer)) if found.kind == "nan" else ""
+    off = directions_of(got.double() - answer)
+    return Seen(kind=found.kind, detail=places, off=off, error=found.error)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A known mistake, and what it gives in those cases of a task in which it shows."""
+
+    mistake: MistakeEntry
+    cases: dict[tuple[str, str], Seen] = field(default_factory=dict)
+    """Under the names of test and case."""
 
 
 class Fixtures:
@@ -102,6 +162,7 @@ class Fixtures:
     def __init__(self, folder: Path = FIXTURES) -> None:
         self.folder = folder
         self.seals = _read_seals(folder / SEALS)
+        self._entries: dict[str, FixtureEntry] = {}
         self._tasks: dict[str, dict[str, tuple[Case, ...]]] = {}
 
     def cases(self, task_id: str, test: str) -> Cases:
@@ -129,8 +190,26 @@ class Fixtures:
             cases: dict[str, tuple[Case, ...]] = {}
             for case in entry.cases:
                 cases[case.test] = (*cases.get(case.test, ()), _ready(case, tensors))
+            self._entries[task_id] = entry
             self._tasks[task_id] = cases
         return self._tasks[task_id]
+
+    def signatures(self, task_id: str) -> list[Signature]:
+        """What each known mistake looks like in a task.
+
+        Raises:
+            FixtureError: the file is missing or damaged.
+        """
+        self.task(task_id)
+        entry = self._entries[task_id]
+        signatures = {
+            mistake.id: Signature(mistake=mistake)
+            for mistake in msgspec.json.decode(entry.mistakes, type=list[MistakeEntry])
+        }
+        for case in entry.cases:
+            for name, seen in msgspec.json.decode(case.mistakes, type=dict[str, Seen]).items():
+                signatures[name].cases[case.test, case.name] = seen
+        return list(signatures.values())
 
 
 def read_fixture(file: Path, seal: str | None) -> tuple[FixtureEntry, dict[str, Tensor]]:

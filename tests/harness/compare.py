@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tests.harness.errors import WrongAnswer
+from tests.harness.fingerprints import Kind
 from tests.harness.plain import Plain
 
 TOLERANCES = {
@@ -30,6 +31,7 @@ TOLERANCES = {
 class Difference:
     """How an answer differs from what was expected."""
 
+    kind: Kind
     text: str
     error: float
     """The largest error, in units of the tolerance; infinite where no number can say it."""
@@ -46,28 +48,23 @@ def difference(
         dtype: the dtype that the answer must have.
         limit: the largest error allowed, in units of the dtype's tolerance.
     """
-    if not isinstance(got, Tensor):
-        return Difference(f"returned {_kind(got)}, expected a tensor", math.inf)
-    if got.shape != expected.shape:
-        return Difference(f"shape {_shape(got)}, expected {_shape(expected)}", math.inf)
-    if got.dtype != dtype:
-        return Difference(f"dtype {_name(got.dtype)}, expected {_name(dtype)}", math.inf)
-    if not got.dtype.is_floating_point:
-        return (
-            None
-            if torch.equal(got, expected)
-            else _worst(got, expected, _unequal(got, expected), 0.0)
-        )
-    strange = _strange(got, expected)
+    strange = _other_kind(got, expected, dtype) or _not_finite(got, expected)
     if strange is not None:
         return strange
-    atol, rtol = TOLERANCES[dtype]
-    wide, right = got.double(), expected.double()
-    finite = right.isfinite()
-    errors = torch.where(finite, (wide - right).abs() / (atol + rtol * right.abs()), 0.0)
+    errors = errors_of(got, expected)
     if not errors.numel() or errors.max() <= limit:
         return None
     return _worst(got, expected, errors, limit)
+
+
+def errors_of(got: Tensor, expected: Tensor) -> Tensor:
+    """The error of every value, in units of the tolerance of the answer's dtype."""
+    if got.dtype not in TOLERANCES:
+        return torch.where(got == expected, 0.0, math.inf).double()
+    atol, rtol = TOLERANCES[got.dtype]
+    wide, right = got.double(), expected.double()
+    errors = (wide - right).abs() / (atol + rtol * right.abs())
+    return torch.where(right.isfinite(), errors, 0.0)
 
 
 def check_close(
@@ -93,17 +90,35 @@ def check(condition: object, why: str) -> None:
         raise WrongAnswer(why)
 
 
-def _strange(got: Tensor, expected: Tensor) -> Difference | None:
+def _other_kind(got: Plain, expected: Tensor, dtype: torch.dtype) -> Difference | None:
+    """Not a tensor, or one of another shape or dtype."""
+    if not isinstance(got, Tensor):
+        return Difference("type", f"returned {_kind(got)}, expected a tensor", math.inf)
+    if got.shape != expected.shape:
+        text = f"shape {_shape(got)}, expected {_shape(expected)}"
+        return Difference("shape", text, math.inf)
+    if got.dtype != dtype:
+        text = f"dtype {_name(got.dtype)}, expected {_name(dtype)}"
+        return Difference("dtype", text, math.inf)
+    return None
+
+
+def strange_places(got: Tensor, expected: Tensor) -> Tensor:
+    """Where an answer has NaN or infinity that the right answer hasn't, or the other way round."""
+    infinite = got.isinf() | expected.isinf()
+    return (got.isnan() != expected.isnan()) | (infinite & (got.double() != expected.double()))
+
+
+def _not_finite(got: Tensor, expected: Tensor) -> Difference | None:
     """NaN, or infinities other than the expected ones."""
-    wrong = (got.isnan() != expected.isnan()) | (got.isinf() & (got.double() != expected.double()))
+    wrong = strange_places(got, expected)
     if not wrong.any():
         return None
     place = _first(wrong)
     what = "NaN" if got[place].isnan() else f"{got[place].item()}"
     count = f"{int(wrong.sum())} of {wrong.numel()} values are not finite as they should be"
-    return Difference(
-        f"got {what} at {list(place)}, expected {_number(expected[place])} ({count})", math.inf
-    )
+    text = f"got {what} at {list(place)}, expected {_number(expected[place])} ({count})"
+    return Difference("nan", text, math.inf)
 
 
 def _worst(got: Tensor, expected: Tensor, errors: Tensor, limit: float) -> Difference:
@@ -114,11 +129,7 @@ def _worst(got: Tensor, expected: Tensor, errors: Tensor, limit: float) -> Diffe
     if math.isfinite(error):
         allowed = error / limit if limit else error
         text += f"; error {allowed:.3g} × what is allowed"
-    return Difference(f"{text} ({wrong} of {errors.numel()} values differ)", error)
-
-
-def _unequal(got: Tensor, expected: Tensor) -> Tensor:
-    return torch.where(got == expected, 0.0, math.inf).double()
+    return Difference("value", f"{text} ({wrong} of {errors.numel()} values differ)", error)
 
 
 def _first(mask: Tensor) -> tuple[int, ...]:

@@ -20,6 +20,11 @@ from typing import ClassVar
 from tests.harness.results import State
 
 
+def printable(line: str) -> str:
+    """Escape what no report can hold: lone surrogates, and control characters of a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
 class HarnessError(Exception):
     """The suite can't go on: one line that says what is wrong and what to do."""
 
@@ -55,9 +60,11 @@ class Finding(Exception):  # noqa: N818 - a finding is a result, not an error of
 
     state: ClassVar[State]
 
-    def __init__(self, *lines: str) -> None:
+    def __init__(self, *lines: str, clue: str | None = None) -> None:
         super().__init__("\n".join(lines))
-        self.lines = lines
+        self.lines = tuple(printable(line) for line in lines)
+        self.clue = clue
+        """What the numbers say, for when no known mistake fits."""
 
 
 class NotStarted(Finding):

@@ -27,7 +27,10 @@ class InProcess:
         self.submission = submission
         self.layout = submission.layout
         self.device = device
-        self._adapters = load_adapters(submission)
+        try:
+            self._adapters = load_adapters(submission)
+        finally:
+            _restore_torch()
         self._modules_seen = len(sys.modules)
 
     def call(
@@ -56,7 +59,7 @@ class InProcess:
         except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer
             return self._raised(error)
         finally:
-            torch.set_default_dtype(torch.float32)
+            _restore_torch()
             self._prove_origin()
 
     def probe(self, name: str, arguments: Mapping[str, Plain]) -> Plain | Raised:
@@ -68,6 +71,7 @@ class InProcess:
         except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer
             return self._raised(error)
         finally:
+            _restore_torch()
             self._prove_origin()
 
     def _raised(self, error: BaseException) -> Raised:
@@ -78,6 +82,13 @@ class InProcess:
         if len(sys.modules) != self._modules_seen:
             prove_origin(self.submission)
             self._modules_seen = len(sys.modules)
+
+
+def _restore_torch() -> None:
+    """Undo what a submission may have set for the whole process, since the tests compute here."""
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    torch.set_grad_enabled(True)
 
 
 def _gradients(

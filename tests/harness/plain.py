@@ -8,6 +8,7 @@ makes the fresh copies that one call gets, and `plain` takes an answer down to p
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -30,6 +31,8 @@ def pack(value: Plain, tensors: dict[str, Tensor], name: str) -> Plain:
         TypeError: `value` is not plain data.
     """
     if isinstance(value, Tensor):
+        while name in tensors:  # the keys 1 and "1" of a dict, say
+            name += "'"
         tensors[name] = value.detach().clone(memory_format=torch.contiguous_format)
         return {_TAG: "tensor", "name": name}
     if isinstance(value, RECIPES):
@@ -46,6 +49,8 @@ def pack(value: Plain, tensors: dict[str, Tensor], name: str) -> Plain:
     if isinstance(value, list | tuple):
         items = [pack(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
         return items if isinstance(value, list) else {_TAG: "tuple", "items": items}
+    if type(value) is float and not math.isfinite(value):
+        return {_TAG: "float", "text": str(value)}  # JSON would make it null
     if value is None or type(value) in (bool, int, float, str):
         return value
     raise TypeError(f"{type(value).__name__} is not plain data")
@@ -67,6 +72,8 @@ def unpack(packed: Plain, tensors: Mapping[str, Tensor]) -> Plain:
         return tensors[packed["name"]]
     if tag == "bytes":
         return base64.b64decode(packed["base64"])
+    if tag == "float":
+        return float(packed["text"])
     if tag == "dict":
         return {unpack(k, tensors): unpack(v, tensors) for k, v in packed["items"]}
     if tag == "tuple":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 from tests.harness import terminal
 from tests.harness.bridge import Adapters, Bridge
 from tests.harness.cases import FIXTURES, Cases, Fixtures
+from tests.harness.diagnosis import Evidence, Hints, explain
 from tests.harness.errors import Finding, HarnessError, SubmissionError, WrongAnswer
 from tests.harness.in_process import InProcess
 from tests.harness.results import State, SuiteResult, TestResult
@@ -27,6 +29,8 @@ class Suite:
         names = [name for given in config.getoption("task") for name in given.split(",")]
         self.chosen: tuple[str, ...] = tuple(self.rubric.task(name).id for name in names)
         self.scoreboard = Scoreboard(self.rubric, self.chosen)
+        self.evidence: defaultdict[str, Evidence] = defaultdict(Evidence)
+        self.hints: Hints = config.getoption("hints")
         self.fixtures = Fixtures(Path(config.getoption("cases") or FIXTURES))
         self.folder = Path(config.getoption("submission") or config.rootpath)
         self.device: str = config.getoption("device")
@@ -53,9 +57,33 @@ class Suite:
         return self.fixtures.cases(task.id, test)
 
     def result(self) -> SuiteResult:
-        """The score as it stands."""
+        """The score as it stands, with all that is known about the causes."""
         layout = self.bridge.layout if self.bridge else "ours"
-        return self.scoreboard.result(layout)
+        result = self.scoreboard.result(layout)
+        failing = [task.id for task in result.tasks if task.state in (State.WRONG, State.CRASHED)]
+        signatures = {task_id: self.fixtures.signatures(task_id) for task_id in failing}
+        return explain(result, self.evidence, signatures, self.rubric, self.hints)
+
+    def record(self, item: pytest.Item, task_id: str, error: BaseException | None) -> TestResult:
+        """Take down how a test ended, and what it saw."""
+        public = self.bridge is not None and self.bridge.layout == "public"
+        result = TestResult(
+            name=test_name(item),
+            state=_state(error),
+            counted=not (public and item.get_closest_marker("ours")),
+            lines=tuple(_lines(item, error)),
+            clue=error.clue if isinstance(error, Finding) else None,
+        )
+        self.scoreboard.record(task_id, result)
+        if result.state in (State.NOT_STARTED, State.NOT_OFFERED):
+            return result
+        cases = getattr(item, "funcargs", {}).get("cases")
+        if isinstance(cases, Cases):
+            seen = {(result.name, case): s for case, s in cases.seen.items()}
+            self.evidence[task_id].cases.update(seen)
+        else:
+            self.evidence[task_id].texts[result.name] = result.lines[0] if result.lines else ""
+        return result
 
 
 SUITE = pytest.StashKey[Suite]()
@@ -84,6 +112,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--device", default="cpu", help="where inputs are put: cpu, cuda, mps")
     group.addoption("--cases", metavar="DIR", help="the saved cases (default: tests/fixtures)")
+    group.addoption(
+        "--hints",
+        choices=["off", "nudge", "full"],
+        default="full",
+        help="how much a failure says: the numbers, a question too, or the mistake's name",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -123,7 +157,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         raise pytest.UsageError(str(error)) from None
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Import the submission before the first test; run none if that fails."""
     suite = session.config.stash[SUITE]
@@ -149,14 +182,9 @@ def pytest_runtest_makereport(
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, HarnessError):
         pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
-    layout = suite.bridge.layout if suite.bridge else "ours"
-    counted = not (layout == "public" and item.get_closest_marker("ours"))
-    result = TestResult(
-        name=test_name(item), state=_state(error), counted=counted, lines=tuple(_lines(item, error))
-    )
-    suite.scoreboard.record(task_id, result)
+    result = suite.record(item, task_id, error)
     report.user_properties.append(("state", result.state.value))
-    if error is not None and (result.state is State.NOT_OFFERED or not counted):
+    if error is not None and (result.state is State.NOT_OFFERED or not result.counted):
         report.outcome = "skipped"
         report.longrepr = (str(item.path), 0, result.lines[0] if result.lines else "")
     elif error is not None and item.config.option.tbstyle == "no":

@@ -31,6 +31,8 @@ class TestResult(msgspec.Struct, frozen=True, kw_only=True):
     """False for a promise of ours on a submission in the public layout."""
     lines: tuple[str, ...] = ()
     """The explanation, the important line first; empty for a test that passed."""
+    clue: str | None = None
+    """What the numbers of a wrong answer say, whatever the cause."""
 
 
 class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +48,10 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     """That of the gravest test that counts."""
     tests: tuple[TestResult, ...]
+    known: str | None = None
+    """Id of the catalogue's mistake that explains what was seen, if exactly one does."""
+    blames: str | None = None
+    """The task to mend first, where the cause lies in one that this task calls."""
 
     @property
     def counted(self) -> tuple[TestResult, ...]:

@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.harness.errors import Frame, SubmissionError
+from tests.harness.errors import Frame, SubmissionError, printable
 
 PACKAGE = "cs336_basics"
 
@@ -65,5 +65,9 @@ def locate(folder: Path) -> Submission:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's text."""
-    return str(error).strip().partition("\n")[0]
+    """The first line of an exception's text; the exception may be of the student's own making."""
+    try:
+        text = str(error)
+    except Exception as failure:  # noqa: BLE001 - whatever their `__str__` raises
+        text = f"(its text can't be had: {type(failure).__name__})"
+    return printable(text.strip().partition("\n")[0])

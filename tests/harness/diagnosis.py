@@ -1,0 +1,158 @@
+"""Diagnosis: from what a task's tests saw to a sentence that helps.
+
+A known mistake is named only when it is the only one that would have given every failing case
+and none of the passing ones. A task that fails exactly as it would with a mistake of another
+task is told so. Otherwise the numbers speak: a clue, or the plain comparison.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from tests.harness.cases import Signature
+from tests.harness.fingerprints import Seen, fits
+from tests.harness.results import State, SuiteResult, TaskResult, TestResult
+from tests.harness.rubric import Rubric
+
+Hints = Literal["off", "nudge", "full"]
+_FAILED = (State.WRONG, State.CRASHED)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_SAME_NUMBER = 0.02
+_MOST = 3
+
+
+@dataclass
+class Evidence:
+    """What the tests of one task saw."""
+
+    cases: dict[tuple[str, str], Seen] = field(default_factory=dict)
+    """Outcomes of saved cases, under the names of test and case."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """Outcomes of tests without saved cases: the first line, or "" for one that passed."""
+
+
+def suspects(evidence: Evidence, signatures: Collection[Signature]) -> list[Signature]:
+    """The known mistakes that would have given exactly what was seen.
+
+    Saved cases decide; the texts of the other tests decide between those that they leave over,
+    and alone where no case fails.
+    """
+    right = Seen()
+    fitting = [
+        signature
+        for signature in signatures
+        if all(
+            _fits_case(seen, signature.cases.get(place, right))
+            for place, seen in evidence.cases.items()
+        )
+    ]
+    by_text = [s for s in fitting if _fits_texts(evidence.texts, s.mistake.texts)]
+    if any(seen.kind != "right" for seen in evidence.cases.values()):
+        return by_text or fitting
+    return by_text if any(evidence.texts.values()) else []
+
+
+def explain(
+    result: SuiteResult,
+    evidence: Mapping[str, Evidence],
+    signatures: Mapping[str, Collection[Signature]],
+    rubric: Rubric,
+    hints: Hints,
+) -> SuiteResult:
+    """Add to every failing task what is known about its cause."""
+    explained: dict[str, TaskResult] = {}
+    for task in result.tasks:
+        if not any(test.state in _FAILED for test in task.tests):
+            explained[task.id] = task
+            continue
+        found = suspects(evidence.get(task.id, Evidence()), signatures.get(task.id, ()))
+        upstream = [explained[t] for t in _required(task.id, rubric) if t in explained]
+        explained[task.id] = _explained(task, _narrowed(found, upstream), upstream, hints)
+    return msgspec.structs.replace(result, tasks=tuple(explained.values()))
+
+
+def _narrowed(found: list[Signature], upstream: list[TaskResult]) -> list[Signature]:
+    """A mistake that is already named in a task that this one calls explains this one too."""
+    named = {task.known for task in upstream if task.known}
+    return [s for s in found if s.mistake.id in named] or found
+
+
+def _explained(
+    task: TaskResult, found: list[Signature], upstream: list[TaskResult], hints: Hints
+) -> TaskResult:
+    causes = {(s.mistake.task, s.mistake.sentence): s.mistake for s in found}
+    broken = [t.id for t in upstream if any(test.state in _FAILED for test in t.tests)]
+    known, lines = None, []
+    if len(causes) == 1:
+        known = next(iter(causes.values()))
+        lines = _named_lines(task.id, known.task, known.sentence, known.nudge, hints)
+    elif broken:
+        lines = [f"`{broken[0]}`, which this task calls, fails too: mend that first"]
+    elif 1 < len(causes) <= _MOST and hints == "full":
+        said = "; or ".join(mistake.sentence for mistake in causes.values())
+        lines = [f"a clue: known mistakes look like this when {said}"]
+    blamed = known.task if known else (broken[0] if broken else None)
+    tests = tuple(_test(test, lines, hints, said=bool(lines)) for test in task.tests)
+    return msgspec.structs.replace(
+        task,
+        tests=tests,
+        known=known.id if known else None,
+        blames=blamed if blamed != task.id else None,
+    )
+
+
+def _named_lines(own: str, task: str, sentence: str, nudge: str, hints: Hints) -> list[str]:
+    if hints == "off":
+        return []
+    if task != own:
+        cause = f": {sentence}" if hints == "full" else ""
+        return [
+            f"fails exactly as it would with your `{task}`{cause}",
+            f"mend that first (pytest --task={task})",
+        ]
+    told = [f"This is what comes out when {sentence}."] if hints == "full" else []
+    return [*told, f"Ask yourself: {nudge}"]
+
+
+def _test(test: TestResult, lines: list[str], hints: Hints, *, said: bool) -> TestResult:
+    if test.state not in _FAILED:
+        return test
+    if not said and test.clue and hints == "full":
+        lines = [f"a clue: {test.clue}"]
+    return msgspec.structs.replace(test, lines=(*lines, *test.lines))
+
+
+def _required(task_id: str, rubric: Rubric) -> list[str]:
+    """Every task that a task calls, directly or not, in the order of the rubric."""
+    needed: set[str] = set()
+    waiting = [task_id]
+    while waiting:
+        for name in rubric.by_id[waiting.pop()].requires:
+            if name not in needed:
+                needed.add(name)
+                waiting.append(name)
+    return [task.id for task in rubric.tasks if task.id in needed]
+
+
+def _fits_case(seen: Seen, stored: Seen) -> bool:
+    return seen.kind == "right" if stored.kind == "right" else fits(seen, stored)
+
+
+def _fits_texts(seen: Mapping[str, str], stored: Mapping[str, str]) -> bool:
+    return all(same_text(text, stored.get(test, "")) for test, text in seen.items())
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether two lines say the same, with numbers that agree to two digits."""
+    if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+        return False
+    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+    return all(
+        abs(float(a) - float(b)) <= _SAME_NUMBER * max(abs(float(a)), abs(float(b)))
+        for a, b in pairs
+    )
