@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +16,7 @@ from staff.paths import ROOT, SOLUTION
 from tests.harness.cases import FIXTURES
 from tests.harness.errors import HarnessError
 from tests.harness.rubric import read_rubric
+from tests.harness.terminal import as_ascii
 
 app = typer.Typer(
     help="Grade submissions, and keep the assignment in step with its solution.",
@@ -137,11 +140,21 @@ class UsageError(HarnessError):
 
 def main() -> None:
     """Run the command line; an error of ours is one line and exit status 2."""
+    codecs.register_error("cs336", _spelled_out)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="cs336")
     try:
         app()
     except HarnessError as error:
         Console(stderr=True, highlight=False).print(f"cs336: {error}", markup=False, soft_wrap=True)
         sys.exit(2)
+
+
+def _spelled_out(error: UnicodeError) -> tuple[str, int]:
+    """Replace what the terminal's encoding lacks; an error handler for `codecs`."""
+    assert isinstance(error, UnicodeEncodeError)
+    return as_ascii(error.object[error.start : error.end]), error.end
 
 
 def _progress(what: str, total: int) -> Progress:

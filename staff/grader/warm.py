@@ -70,7 +70,8 @@ def run_warm(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     process.stdin.write(msgspec.json.encode(jobs))
     process.stdin.close()
     done = 0
@@ -96,7 +97,9 @@ class _Forks:
         with selectors.DefaultSelector() as selector:
             while self._waiting or self._received:
                 while self._waiting and len(self._received) < (os.cpu_count() or 1):
-                    selector.register(self._fork(session, self._waiting.pop()), selectors.EVENT_READ)
+                    selector.register(
+                        self._fork(session, self._waiting.pop()), selectors.EVENT_READ
+                    )
                 for key, _ in selector.select():
                     self._read(selector, key.fd)
         return True

@@ -2,14 +2,16 @@
 
 The solution is the only source. A function of a task that is cut keeps its signature, docstring
 and surrounding comments, and its body becomes one `raise NotImplementedError`. Private helpers,
-constants and imports that nothing else uses any more go with it. Every other byte stays.
+constants and imports that nothing else uses any more go with it, as do the private methods of
+a class that is cut, and every comment inside a body. Every other byte stays.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.harness.errors import HarnessError
@@ -65,13 +67,14 @@ def out_of_step(texts: Mapping[str, str], folder: Path) -> list[str]:
 def cut_text(text: str, messages: Mapping[str, str]) -> str:
     """Cut one file: `messages` gives the text of the error for each top-level name to cut."""
     tree = ast.parse(text)
-    edits = [edit for node in tree.body for edit in _body_edits(node, messages)]
+    lines = text.splitlines()
+    edits = [edit for node in tree.body for edit in _body_edits(node, messages, lines)]
     if not edits:
         return text
     stubbed = _splice(text, edits)
     while (smaller := _without_unused(stubbed, text)) != stubbed:
         stubbed = smaller
-    return stubbed
+    return _tidy(stubbed)
 
 
 def _messages(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
@@ -101,18 +104,47 @@ def _check_all_owned(texts: Mapping[str, str], messages: Mapping[str, Mapping[st
                 )
 
 
-def _body_edits(node: ast.stmt, messages: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
+def _body_edits(
+    node: ast.stmt, messages: Mapping[str, str], lines: Sequence[str]
+) -> Iterator[tuple[int, int, str]]:
     """Lines to replace (first, last, text), counted from 1, for one top-level definition."""
     if not isinstance(node, _Def) or node.name not in messages:
         return
-    functions = node.body if isinstance(node, ast.ClassDef) else [node]
-    for function in functions:
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            body = function.body[1:] if ast.get_docstring(function) else function.body
+    for function in node.body if isinstance(node, ast.ClassDef) else [node]:
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if function is not node and _private_name(function):
+            yield *_span(function), ""
+            continue
+        body = function.body[1:] if ast.get_docstring(function) else function.body
+        if body:
             indent = " " * (function.col_offset + 4)
             stub = f'{indent}raise NotImplementedError("{messages[node.name]}")\n'
-            if body:
-                yield body[0].lineno, body[-1].end_lineno or body[-1].lineno, stub
+            yield *_body_span(body, function.name, indent, lines), stub
+
+
+def _body_span(
+    body: list[ast.stmt], name: str, indent: str, lines: Sequence[str]
+) -> tuple[int, int]:
+    """The lines of a body, with the comments before its first and after its last statement."""
+    first, last = _span(body[0])[0], _span(body[-1])[1]
+    if lines[first - 1][: body[0].col_offset].strip():
+        raise StubError(
+            f"line {first}: the body of {name} stands on the line of its signature or docstring; "
+            "give it lines of its own"
+        )
+
+    def inside(line: str) -> bool:
+        return not line.strip() or line.startswith(f"{indent}#")
+
+    above = list(itertools.takewhile(inside, reversed(lines[: first - 1])))
+    below = list(itertools.takewhile(inside, lines[last:]))
+    return first - _up_to_comment(above), last + _up_to_comment(below)
+
+
+def _up_to_comment(lines: Sequence[str]) -> int:
+    """How many lines there are up to the last one that isn't blank."""
+    return max((i for i, line in enumerate(lines, 1) if line.strip()), default=0)
 
 
 def _without_unused(text: str, original: str) -> str:
@@ -147,7 +179,7 @@ def _private_name(node: ast.stmt) -> str | None:
         name = node.target.id
     else:
         return None
-    constant = name.isupper()
+    constant = name.isupper() and not isinstance(node, _Def)
     return name if (name.startswith("_") and not name.startswith("__")) or constant else None
 
 
@@ -182,6 +214,7 @@ def _splice(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 def _tidy(text: str) -> str:
     """Close the gaps that removed definitions leave, as the formatter would."""
     text = re.sub(r"\n{4,}", "\n\n\n", text)
+    text = re.sub(r"\n{3,}(?= )", "\n\n", text)
     text = re.sub(r"(\n(?:import|from) [^\n]+)\n{3,}(?=import|from)", r"\1\n\n", text)
     text = re.sub(r'\A("""(?:.|\n)*?""")\n{3,}(?=import|from)', r"\1\n\n", text)
     return text.rstrip("\n") + "\n"

@@ -44,6 +44,12 @@ class Raised:
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type
 
+    @property
+    def by_stub(self) -> bool:
+        """Whether it came from a `raise` of the submission: PyTorch raises this type too."""
+        source = self.frames[-1].source if self.frames else "raise"
+        return self.type == "NotImplementedError" and source.startswith("raise")
+
 
 class Missing(Exception):  # noqa: N818 - an answer, not an error
     """The submission has no such adapter, module or name."""
@@ -138,7 +144,7 @@ class Adapter:
             reply = self._adapters.bridge.call(self.name, arguments, cotangent, wrt, device)
         except Missing as missing:
             raise NotStarted(f"{missing}; add it to your adapters") from None
-        if isinstance(reply, Raised) and reply.type == "NotImplementedError":
+        if isinstance(reply, Raised) and reply.by_stub:
             raise self._adapters.not_started(self.name, reply) from reply.error
         return reply
 
@@ -171,7 +177,7 @@ class Adapters:
             raise finding(str(missing)) from None
         if not isinstance(reply, Raised):
             return reply
-        if reply.type == "NotImplementedError":
+        if reply.by_stub:
             raise self.not_started(name, reply) from reply.error
         raise Crashed(*_crash_lines(f"the probe {name!r}", reply)) from reply.error
 

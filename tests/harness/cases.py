@@ -23,7 +23,7 @@ from torch import Tensor
 from tests.harness.clues import clues_of
 from tests.harness.compare import Difference, difference, errors_of, strange_places
 from tests.harness.errors import Crashed, Finding, FixtureError, WrongAnswer
-from tests.harness.fingerprints import Seen, directions_of, places_of
+from tests.harness.fingerprints import FAR, Seen, directions_of, places_of
 from tests.harness.plain import Plain, unpack
 
 FORMAT = 1
@@ -110,7 +110,9 @@ class Cases:
             try:
                 got = adapter(**case.arguments)
             except (Crashed, WrongAnswer) as finding:
-                self.seen[case.name] = Seen(kind="raises", detail=finding.lines[0].split(":")[0])
+                self.seen[case.name] = Seen(
+                    kind="raises", detail=finding.lines[0].partition(":")[0], error=FAR
+                )
                 wrong.append((case, finding))
                 continue
             answer, found = _nearest(got, case)
@@ -141,10 +143,10 @@ def _seen(got: Plain, answer: Tensor, found: Difference | None, case: Case) -> S
     if found is None:
         return Seen(error=errors_of(got, answer).amax().item() if answer.numel() else 0.0)
     if found.kind in ("type", "shape", "dtype"):
-        return Seen(kind=found.kind, detail=found.text, error=found.error)
+        return Seen(kind=found.kind, detail=found.text, error=FAR)
     places = places_of(strange_places(got, answer)) if found.kind == "nan" else ""
     off = directions_of(got.double() - answer)
-    return Seen(kind=found.kind, detail=places, off=off, error=found.error)
+    return Seen(kind=found.kind, detail=places, off=off, error=min(FAR, found.error))
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def explain(
             explained[task.id] = task
             continue
         found = suspects(evidence.get(task.id, Evidence()), signatures.get(task.id, ()))
-        upstream = [explained[t] for t in _required(task.id, rubric) if t in explained]
+        upstream = [explained[t] for t in rubric.required_by(task.id) if t in explained]
         explained[task.id] = _explained(task, _narrowed(found, upstream), upstream, hints)
     return msgspec.structs.replace(result, tasks=tuple(explained.values()))
 
@@ -125,18 +125,6 @@ def _test(test: TestResult, lines: list[str], hints: Hints, *, said: bool) -> Te
     if not said and test.clue and hints == "full":
         lines = [f"a clue: {test.clue}"]
     return msgspec.structs.replace(test, lines=(*lines, *test.lines))
-
-
-def _required(task_id: str, rubric: Rubric) -> list[str]:
-    """Every task that a task calls, directly or not, in the order of the rubric."""
-    needed: set[str] = set()
-    waiting = [task_id]
-    while waiting:
-        for name in rubric.by_id[waiting.pop()].requires:
-            if name not in needed:
-                needed.add(name)
-                waiting.append(name)
-    return [task.id for task in rubric.tasks if task.id in needed]
 
 
 def _fits_case(seen: Seen, stored: Seen) -> bool:

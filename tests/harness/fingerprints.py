@@ -21,6 +21,9 @@ DIRECTIONS = 16
 NEAR = 0.02
 """Two fingerprints fit when they differ by this share of their length at most."""
 
+FAR = 1e99
+"""An error beyond numbers: NaN, a wrong shape, an exception. JSON knows no infinity."""
+
 Kind = Literal["right", "value", "nan", "shape", "dtype", "type", "raises"]
 
 
@@ -33,7 +36,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     off: tuple[float, ...] = ()
     """The error along the sixteen directions; empty where it can't be told."""
     error: float = 0.0
-    """The largest error, in units of the dtype's tolerance."""
+    """The largest error, in units of the dtype's tolerance; `FAR` where no number can say it."""
 
 
 def directions_of(error: Tensor) -> tuple[float, ...]:

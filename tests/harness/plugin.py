@@ -18,7 +18,7 @@ from tests.harness.in_process import InProcess
 from tests.harness.results import State, SuiteResult, TestResult
 from tests.harness.rubric import Rubric, Task, read_rubric
 from tests.harness.scoring import Scoreboard
-from tests.harness.submission import locate
+from tests.harness.submission import first_line, locate
 
 
 class Suite:
@@ -133,9 +133,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of the chosen tasks, and make sure the rubric knows every graded one."""
     suite = config.stash[SUITE]
+    listed = {(task.id, test) for task in suite.rubric.tasks for test in task.tests}
     for item in items:
         task_id = task_of(item)
-        if task_id is not None and test_name(item) not in suite.rubric.task(task_id).tests:
+        if task_id is not None and (task_id, test_name(item)) not in listed:
             raise pytest.UsageError(
                 f"{item.nodeid} is not listed under {task_id!r} in assignment.toml"
             )
@@ -244,7 +245,8 @@ def _lines(item: pytest.Item, error: BaseException | None) -> list[str]:
     elif isinstance(error, AssertionError):
         found = str(error).splitlines()
     else:
-        found = [f"the test could not use what came back: {type(error).__name__}: {error}"]
+        said = f"{type(error).__name__}: {first_line(error)}"
+        found = [f"the test could not use what came back: {said}"]
     doc = (getattr(item, "obj", None).__doc__ or "").strip().partition("\n")[0]
     return (
         [*found, f"this test: {doc}"] if isinstance(error, WrongAnswer | AssertionError) else found

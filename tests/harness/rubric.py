@@ -78,6 +78,22 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(self.by_id)}"
         raise RubricError(f"no task is called {task_id!r}; {hint}")
 
+    def required_by(self, task_id: str) -> tuple[str, ...]:
+        """The tasks that a task calls, directly or not, in the order of the rubric."""
+        needed: set[str] = set()
+        for task in reversed(self.tasks):
+            if task.id == task_id or task.id in needed:
+                needed.update(task.requires)
+        return tuple(task.id for task in self.tasks if task.id in needed)
+
+    def reached_from(self, task_id: str) -> tuple[str, ...]:
+        """The tasks that call a task, directly or not, and the task itself."""
+        return tuple(
+            task.id
+            for task in self.tasks
+            if task.id == task_id or task_id in self.required_by(task.id)
+        )
+
 
 def read_rubric(file: Path = RUBRIC_FILE) -> Rubric:
     """Read and check the rubric.

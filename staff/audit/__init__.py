@@ -1,0 +1,1 @@
+"""The audit: every mistake and every alternate through the suite, and what that proves."""

@@ -1,0 +1,212 @@
+"""Run every subject through the suite and hold the outcome against what it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from staff.catalogue.patches import Mistake, load_mistakes
+from staff.catalogue.subjects import Subject, lay_out
+from staff.fixtures.calibrate import MARGIN, Errors, Place, limit_of, worst_errors
+from staff.fixtures.signatures import margin_of
+from staff.grader.warm import Job, Outcome, run_warm
+from tests.harness.cases import Fixtures
+from tests.harness.fingerprints import FAR
+from tests.harness.results import State, TaskResult
+from tests.harness.rubric import Rubric
+
+NAMED_SHARE = 0.95
+"""At least this share of the mistakes must be named."""
+HALF = 0.5
+"""An alternate stays below this share of a limit that was computed without it."""
+
+
+class MistakeVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one mistake."""
+
+    id: str
+    task: str
+    shows: str
+    caught_by: tuple[str, ...]
+    """Tests of its own task that fail."""
+    margin: float | None
+    """Error in units of the limit, in the case that shows it best; None where no number tells."""
+    told: str
+    """`named`, `clue`, or `numbers` where only the comparison is shown."""
+    problems: tuple[str, ...]
+
+
+class AlternateVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one right submission."""
+
+    id: str
+    worst: float
+    """Its worst error in units of a limit that was computed without it."""
+    problems: tuple[str, ...]
+
+
+class CaseMargins(msgspec.Struct, frozen=True, kw_only=True):
+    """How one case separates right from wrong, in units of the dtype's tolerance."""
+
+    task: str
+    test: str
+    case: str
+    right: float
+    """The worst error of a right submission."""
+    limit: float
+    wrong: float | None
+    """The error of the nearest mistake that this case catches by its values."""
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was found."""
+
+    mistakes: tuple[MistakeVerdict, ...]
+    alternates: tuple[AlternateVerdict, ...]
+    cases: tuple[CaseMargins, ...]
+    problems: tuple[str, ...]
+    """What falls short; empty for a suite that can be trusted."""
+
+
+def audit(rubric: Rubric, cases: Path, progress: Callable[[str, int, int], None]) -> Audit:
+    """Run everything.
+
+    Args:
+        rubric: the assignment.
+        cases: the folder of saved cases.
+        progress: told what is running, how many are done, and of how many.
+    """
+    with TemporaryDirectory(prefix="audit-") as scratch:
+        subjects = lay_out(Path(scratch), ("solution", "mistake", "alternate", "public"))
+        jobs = [Job(name=s.name, folder=str(s.folder)) for s in subjects]
+        outcomes = {}
+        for outcome in run_warm(jobs, cases):
+            outcomes[outcome.name] = outcome
+            progress("submissions", len(outcomes), len(jobs))
+        right = [s for s in subjects if s.right]
+        progress("right answers, written differently", 0, 1)
+        errors = worst_errors(right, cases)
+    limits = _limits(rubric, cases)
+    mistakes = [s for s in subjects if not s.right]
+    sentences = {m.id: (m.task, m.sentence) for m in load_mistakes()}
+    verdicts = tuple(_mistake(s, outcomes[s.name], limits, sentences, rubric) for s in mistakes)
+    alternates = tuple(_alternate(s, outcomes[s.name], right, errors) for s in right)
+    margins = tuple(_margins(place, outcomes, mistakes, errors, limits) for place in limits)
+    problems = [f"{v.id}: {p}" for v in (*verdicts, *alternates) for p in v.problems]
+    named = sum(v.told == "named" for v in verdicts)
+    if named < NAMED_SHARE * len(verdicts):
+        problems.append(f"only {named} of {len(verdicts)} mistakes are named")
+    return Audit(mistakes=verdicts, alternates=alternates, cases=margins, problems=tuple(problems))
+
+
+def _limits(rubric: Rubric, cases: Path) -> dict[Place, float]:
+    fixtures = Fixtures(cases)
+    return {
+        (task.id, test, case.name): case.limit
+        for task in rubric.tasks
+        for test, found in fixtures.task(task.id).items()
+        for case in found
+    }
+
+
+def _mistake(
+    subject: Subject,
+    outcome: Outcome,
+    limits: Mapping[Place, float],
+    sentences: Mapping[str, tuple[str, str]],
+    rubric: Rubric,
+) -> MistakeVerdict:
+    mistake = subject.patch
+    assert isinstance(mistake, Mistake)
+    tasks = {t.id: t for t in outcome.run.result.tasks} if outcome.run.result else {}
+    own = tasks.get(mistake.task)
+    margin = margin_of(outcome, mistake.task, limits)
+    caught_by = tuple(test.name for test in own.tests if _failed(test.state)) if own else ()
+    problems = [f"could not be graded: {outcome.run.problem}"] if own is None else []
+    if own and own.complete:
+        problems.append(f"keeps every point of {mistake.task}")
+    if own and mistake.shows == "value" and margin < MARGIN:
+        problems.append(f"only {margin:.3g} × the limit")
+    reached = rubric.reached_from(mistake.task)
+    spoiled = [t.id for t in tasks.values() if t.id not in reached and not t.complete]
+    problems += [f"loses points in {task}, which it can't reach" for task in spoiled]
+    problems += _false_names(mistake, tasks.values(), sentences)
+    return MistakeVerdict(
+        id=mistake.id,
+        task=mistake.task,
+        shows=mistake.shows,
+        caught_by=caught_by,
+        margin=margin if 0 < margin < FAR else None,
+        told=_told(own) if own else "numbers",
+        problems=tuple(problems),
+    )
+
+
+def _false_names(
+    mistake: Mistake, tasks: Iterable[TaskResult], sentences: Mapping[str, tuple[str, str]]
+) -> list[str]:
+    """Names that were given and are not this mistake's (two that share a sentence are one)."""
+    mine = sentences[mistake.id]
+    return [
+        f"{task.id} names it {task.known}"
+        for task in tasks
+        if task.known and sentences[task.known] != mine
+    ]
+
+
+def _told(own: TaskResult) -> str:
+    if own.known:
+        return "named"
+    lines = [test.lines[0] for test in own.tests if _failed(test.state) and test.lines]
+    return "clue" if any(line.startswith("a clue") for line in lines) else "numbers"
+
+
+def _failed(state: State) -> bool:
+    return state in (State.WRONG, State.CRASHED)
+
+
+def _alternate(
+    subject: Subject, outcome: Outcome, right: Sequence[Subject], errors: Errors
+) -> AlternateVerdict:
+    result = outcome.run.result
+    problems = [] if result else [f"could not be graded: {outcome.run.problem}"]
+    problems += [
+        f"loses points in {task.id}"
+        for task in (result.tasks if result else ())
+        if not task.complete
+    ]
+    calibrating = {s.name for s in right if s.calibrates and s.name != subject.name}
+    worst = 0.0
+    for by_name in errors.values():
+        limit = limit_of(e for name, e in by_name.items() if name in calibrating)
+        worst = max(worst, by_name.get(subject.name, 0.0) / limit)
+    if worst > HALF and subject.kind != "solution":
+        problems.append(f"{worst:.2f} of a limit that was computed without it")
+    return AlternateVerdict(id=subject.name, worst=worst, problems=tuple(problems))
+
+
+def _margins(
+    place: Place,
+    outcomes: Mapping[str, Outcome],
+    mistakes: Sequence[Subject],
+    errors: Errors,
+    limits: Mapping[Place, float],
+) -> CaseMargins:
+    task, test, case = place
+    wrong = []
+    for subject in mistakes:
+        seen = outcomes[subject.name].cases.get(task, {}).get(test, {}).get(case)
+        own = subject.patch is not None and subject.patch.task == task
+        if own and seen is not None and seen.kind == "value":
+            wrong.append(seen.error)
+    return CaseMargins(
+        task=task,
+        test=test,
+        case=case,
+        right=max(errors.get(place, {}).values(), default=0.0),
+        limit=limits[place],
+        wrong=min(wrong, default=None),
+    )

@@ -1,0 +1,53 @@
+"""Subjects: every submission that the suite is proven on, laid out as folders."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from staff.catalogue.patches import FOLDER, Patch, load_alternates, load_mistakes, patched
+from staff.paths import SOLUTION
+
+Kind = Literal["solution", "mistake", "alternate", "public"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A submission of which we know what it must earn."""
+
+    name: str
+    kind: Kind
+    folder: Path
+    patch: Patch | None = None
+
+    @property
+    def right(self) -> bool:
+        """Whether it must earn every point it is offered."""
+        return self.kind != "mistake"
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether limits are measured on it; a quarter of the alternates must pass without."""
+        held_out = self.kind != "solution" and zlib.crc32(self.name.encode()) % 4 == 0
+        return self.right and not held_out
+
+
+def lay_out(scratch: Path, kinds: Sequence[Kind]) -> list[Subject]:
+    """Lay out all subjects of the given kinds; patched copies go below `scratch`.
+
+    Raises:
+        PatchError: a patch no longer fits the solution.
+    """
+    found = [Subject("solution", "solution", SOLUTION)]
+    for kind, patches in (("mistake", load_mistakes()), ("alternate", load_alternates())):
+        if kind in kinds:
+            found += [
+                Subject(p.id, kind, patched([p], SOLUTION, scratch / p.id), p)  # type: ignore[arg-type]
+                for p in patches
+            ]
+    for package in sorted((FOLDER / "alternates").glob("*/cs336_basics")):
+        found.append(Subject(package.parent.name, "public", package.parent))
+    return [subject for subject in found if subject.kind in kinds]

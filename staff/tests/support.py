@@ -1,0 +1,145 @@
+"""What tests of the harness and the grader share: submissions, runs of pytest, clean imports."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import hypothesis
+import torch
+
+import tests
+from staff.paths import ROOT, SOLUTION
+from tests.harness.results import State, SuiteResult, TaskResult, TestResult
+from tests.harness.rubric import Limits, Part, Rubric, Task
+
+thorough = hypothesis.settings(
+    max_examples=200, database=None, deadline=None, derandomize=True, print_blob=False
+)
+"""Settings of every property test: the same examples at every run."""
+_SUBMISSION = ("cs336_basics", "adapters")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of pytest came to."""
+
+    status: int
+    text: str
+
+
+def submission(
+    folder: Path, changed: Mapping[str, str] | None = None, added: Mapping[str, str] | None = None
+) -> Path:
+    """Copy the solution into a new folder, then write or extend the files that are named."""
+    shutil.copytree(SOLUTION, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in (changed or {}).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    for name, text in (added or {}).items():
+        with (folder / name).open("a", encoding="utf-8") as file:
+            file.write(f"\n\n{text}\n")
+    return folder
+
+
+def run_suite(*options: str, environment: Mapping[str, str] | None = None) -> Run:
+    """Run pytest at the repository's root, as a student does."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**clean, "PYTHONIOENCODING": "utf-8", **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=120,
+        check=False,
+    )
+    return Run(done.returncode, done.stdout.decode("utf-8"))
+
+
+def run_suites(
+    runs: Mapping[str, Sequence[str]], environments: Mapping[str, Mapping[str, str]] | None = None
+) -> dict[str, Run]:
+    """Run pytest with several lists of options, two at a time."""
+    with ThreadPoolExecutor(2) as pool:
+        jobs = {
+            name: pool.submit(run_suite, *options, environment=(environments or {}).get(name))
+            for name, options in runs.items()
+        }
+        return {name: job.result() for name, job in jobs.items()}
+
+
+@contextmanager
+def clean_imports() -> Iterator[None]:
+    """Let a submission be imported as in a new process, and put everything back afterwards."""
+
+    def ours(name: str) -> bool:
+        return name.partition(".")[0] in _SUBMISSION or name == "tests.adapters"
+
+    kept = {name: module for name, module in sys.modules.items() if ours(name)}
+    known = set(sys.modules)
+    path, finders, package = sys.path[:], sys.meta_path[:], list(tests.__path__)
+    threads = torch.get_num_threads()
+    for name in kept:
+        del sys.modules[name]
+    try:
+        yield
+    finally:
+        for name in [n for n in sys.modules if ours(n) or (n[:6] == "tests." and n not in known)]:
+            del sys.modules[name]
+        sys.modules.update(kept)
+        sys.path[:], sys.meta_path[:], tests.__path__[:] = path, finders, package
+        torch.set_num_threads(threads)
+
+
+def small_rubric() -> Rubric:
+    """A rubric of two tasks, `first` (3 points, 3 tests) and `second` (1 point), which needs it."""
+
+    def task(name: str, points: float, requires: tuple[str, ...], count: int) -> Task:
+        return Task(
+            id=name,
+            title=name.title(),
+            part=1,
+            points=points,
+            handout=f"2.{count}",
+            requires=requires,
+            adapters=(f"run_{name}",),
+            symbols=(f"cs336_basics.{name}:{name.title()}",),
+            tests=tuple(f"test_{name}_{i}" for i in range(count)),
+        )
+
+    tasks = (task("first", 3, (), 3), task("second", 1, ("first",), 1))
+    return Rubric(title="Two", limits=Limits(60), parts=(Part(1, "The part"),), tasks=tasks)
+
+
+def task_result(task: Task, states: Sequence[State], **changes: object) -> TaskResult:
+    """Make the result of a task from the states of its tests, all counted, two lines a failure."""
+    tests_of = tuple(
+        TestResult(name=name, state=state, lines=() if state is State.PASSED else ("why", "more"))
+        for name, state in zip(task.tests, states, strict=True)
+    )
+    passed = sum(state is State.PASSED for state in states)
+    fields: dict[str, object] = {
+        "earned": task.points * passed / len(states),
+        "possible": task.points,
+        "state": max(states, key=list(State).index) if passed < len(states) else State.PASSED,
+        "tests": tests_of,
+        **changes,
+    }
+    return TaskResult(id=task.id, title=task.title, part=task.part, handout=task.handout, **fields)
+
+
+def suite_result(*tasks: TaskResult, layout: str = "ours") -> SuiteResult:
+    """Sum tasks up."""
+    return SuiteResult(
+        layout=layout,
+        earned=sum(task.earned for task in tasks),
+        possible=sum(task.possible for task in tasks),
+        tasks=tasks,
+    )
