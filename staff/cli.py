@@ -55,11 +55,11 @@ def grade(
         Fixtures(fixtures).task(task.id)
     order = unique_names(submissions)
     grades = {}
-    with _progress("grading", len(order)) as progress:
+    with _Progress("grading") as progress:
         for done in grade_all(submissions, fixtures, rubric.limits.suite_seconds):
             write_reports(done, rubric, out / done.submission)
             grades[done.submission] = done
-            progress.advance(progress.task_ids[0])
+            progress.say("grading", len(grades), len(order))
     console.print(table([grades[name] for name in order]))
     console.print(f"\nReports in {out}/ · read {out / order[-1] / 'report.txt'}", markup=False)
     raise typer.Exit(0 if all(g.graded for g in grades.values()) else 1)
@@ -103,11 +103,40 @@ def build(
     """Draw the inputs, ask the oracle, hold the solution against it, and write the files."""
     from staff.fixtures.build import build_files, write_files
 
-    with _progress("building", len(read_rubric().tasks)) as progress:
-        files = build_files(FIXTURES, seed, lambda _: progress.advance(progress.task_ids[0]))
+    with _Progress("building") as progress:
+        files = build_files(FIXTURES, seed, progress.say)
     write_files(files, out)
     size = sum(len(content) for content in files.values())
     console.print(f"wrote {len(files)} files, {size / 1000:.0f} kB, to {out}/")
+
+
+@app.command()
+def audit(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the audit as JSON.")] = False,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the margins into an SVG.")
+    ] = None,
+    fixtures: Annotated[Path, typer.Option(metavar="DIR", help="The saved cases.")] = FIXTURES,
+) -> None:
+    """Run every mistake and every alternate through the suite; exit 1 if anything falls short."""
+    import msgspec
+
+    from staff.audit.audit import audit as run_audit
+    from staff.audit.figure import draw
+    from staff.audit.show import mistakes_table, totals
+
+    with _Progress("auditing") as progress:
+        found = run_audit(read_rubric(), fixtures, progress.say)
+    if figure is not None:
+        draw(found, figure)
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    else:
+        console.print(mistakes_table(found))
+        console.print()
+        for line in (*totals(found), *(f"falls short: {problem}" for problem in found.problems)):
+            console.print(line, markup=False)
+    raise typer.Exit(1 if found.problems else 0)
 
 
 @fixtures_app.command()
@@ -157,17 +186,19 @@ def _spelled_out(error: UnicodeError) -> tuple[str, int]:
     return as_ascii(error.object[error.start : error.end]), error.end
 
 
-def _progress(what: str, total: int) -> Progress:
-    """A progress bar on the terminal; silent where there is none."""
-    progress = Progress(
-        SpinnerColumn(),
-        TextColumn(f"{what} {{task.completed}}/{{task.total}}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    progress.add_task(what, total=total)
-    return progress
+class _Progress(Progress):
+    """A progress line on the terminal; silent where there is none."""
+
+    def __init__(self, what: str) -> None:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        console = Console(stderr=True)
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._line = self.add_task(what, total=None)
+
+    def say(self, what: str, done: int = 0, total: int = 0) -> None:
+        """Say what is going on, and how much of it is done."""
+        count = f" {done}/{total}" if total else ""
+        self.update(self._line, description=f"{what}{count}")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,8 @@ def audit(rubric: Rubric, cases: Path, progress: Callable[[str, int, int], None]
     verdicts = tuple(_mistake(s, outcomes[s.name], limits, sentences, rubric) for s in mistakes)
     alternates = tuple(_alternate(s, outcomes[s.name], right, errors) for s in right)
     margins = tuple(_margins(place, outcomes, mistakes, errors, limits) for place in limits)
-    problems = [f"{v.id}: {p}" for v in (*verdicts, *alternates) for p in v.problems]
+    problems = [f"{v.id}: {p}" for v in verdicts for p in v.problems]
+    problems += [f"{v.id}: {p}" for v in alternates for p in v.problems]
     named = sum(v.told == "named" for v in verdicts)
     if named < NAMED_SHARE * len(verdicts):
         problems.append(f"only {named} of {len(verdicts)} mistakes are named")

@@ -167,7 +167,8 @@ def main() -> None:
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     options = ["--config-file", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
-    options += ["--confcutdir", str(TESTS), "-p", "no:cacheprovider", "--cases", sys.argv[1]]
+    options += ["--confcutdir", str(TESTS), "--cases", sys.argv[1]]
+    options += ["-p", "no:cacheprovider", "-p", "no:logging"]
     status = pytest.main([*options, str(TESTS)], plugins=[_Forks(jobs, out)])
     sys.exit(0 if status == pytest.ExitCode.OK else int(status))
 

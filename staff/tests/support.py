@@ -19,10 +19,11 @@ from tests.harness.results import State, SuiteResult, TaskResult, TestResult
 from tests.harness.rubric import Limits, Part, Rubric, Task
 
 thorough = hypothesis.settings(
-    max_examples=200, database=None, deadline=None, derandomize=True, print_blob=False
+    max_examples=100, database=None, deadline=None, derandomize=True, print_blob=False
 )
 """Settings of every property test: the same examples at every run."""
 _SUBMISSION = ("cs336_basics", "adapters")
+_GRAVITY = (State.CRASHED, State.WRONG, State.NOT_STARTED, State.NOT_RUN)
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def task_result(task: Task, states: Sequence[State], **changes: object) -> TaskR
     fields: dict[str, object] = {
         "earned": task.points * passed / len(states),
         "possible": task.points,
-        "state": max(states, key=list(State).index) if passed < len(states) else State.PASSED,
+        "state": next((s for s in _GRAVITY if s in states), State.PASSED),
         "tests": tests_of,
         **changes,
     }

@@ -51,6 +51,7 @@ class InProcess:
         try:
             with torch.enable_grad():
                 output = function(**real)
+                _restore_torch()
                 gradients = _gradients(output, real, cotangent, wrt)
             where = output.device.type if isinstance(output, Tensor) else self.device
             return Answer(plain(output), plain(real), gradients, where)

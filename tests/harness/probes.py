@@ -43,7 +43,7 @@ def module(
         arguments: keyword arguments of its constructor.
         dtype: name of the dtype to construct it with, such as `bfloat16`.
         device: name of the device to construct it on, such as `meta`.
-        seed: of torch's generator, set before the construction.
+        seed: of torch's generator on the CPU, set before the construction.
         weights: a state dict to load (strictly) after the construction.
         warm_up: positional arguments of a call before the one that is observed.
         inputs: positional arguments of one call.
@@ -52,7 +52,7 @@ def module(
     extra: dict[str, Any] = {} if dtype is None else {"dtype": getattr(torch, dtype)}
     if device is not None:
         extra["device"] = torch.device(device)
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     built: nn.Module = _resolve(symbol)(**arguments, **extra)
     if weights is not None:
         built.load_state_dict(weights, strict=True)

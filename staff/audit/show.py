@@ -1,0 +1,66 @@
+"""Show an audit: a table for the eye, totals, and what falls short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from staff.audit.audit import Audit, CaseMargins
+
+
+def mistakes_table(audit: Audit) -> Table:
+    """One line a mistake: how far outside it lies, what is told, which tests catch it."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
+    for name, justify in (
+        ("mistake", "left"),
+        ("margin", "right"),
+        ("told", "left"),
+        ("caught by", "left"),
+    ):
+        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for verdict in audit.mistakes:
+        margin = "" if verdict.margin is None else f"{verdict.margin:.2g}"
+        caught = ", ".join(test.removeprefix("test_") for test in verdict.caught_by[:3])
+        more = len(verdict.caught_by) - 3
+        caught += f" and {more} more" if more > 0 else ""
+        table.add_row(verdict.id, margin, verdict.told, caught or "nothing")
+    return table
+
+
+def totals(audit: Audit) -> Iterator[str]:
+    """What an instructor wants to know at a glance."""
+    total = len(audit.mistakes)
+    losing = sum(bool(v.caught_by) for v in audit.mistakes)
+    told = {
+        kind: sum(v.told == kind for v in audit.mistakes) for kind in ("named", "clue", "numbers")
+    }
+    false = sum("names it" in p for v in audit.mistakes for p in v.problems)
+    yield (
+        f"mistakes    {losing} / {total} lose points · {told['named']} named, "
+        f"{told['clue']} given a clue, {told['numbers']} shown the numbers, {false} named wrongly"
+    )
+    keeping = sum(
+        not any("loses" in p or "graded" in p for p in v.problems) for v in audit.alternates
+    )
+    yield f"alternates  {keeping} / {len(audit.alternates)} keep every point"
+    yield f"margins     {_nearest_wrong(audit)} · {_furthest_right(audit)}"
+
+
+def _nearest_wrong(audit: Audit) -> str:
+    margins = [v for v in audit.mistakes if v.margin is not None and v.shows == "value"]
+    if not margins:
+        return "no mistake shows in values"
+    nearest = min(margins, key=lambda v: v.margin or 0.0)
+    return f"nearest mistake {nearest.margin:.3g} × the limit ({nearest.id})"
+
+
+def _furthest_right(audit: Audit) -> str:
+    furthest = max((v for v in audit.alternates if v.id != "solution"), key=lambda v: v.worst)
+    return f"furthest right answer {furthest.worst:.2f} of it ({furthest.id})"
+
+
+def weakest_cases(audit: Audit) -> list[CaseMargins]:
+    """The cases in which right and wrong lie closest together, those first."""
+    told = [case for case in audit.cases if case.wrong is not None]
+    return sorted(told, key=lambda case: (case.wrong or 0.0) / case.limit)

@@ -1,0 +1,162 @@
+"""Saved cases: a damaged file is one line that helps, and a right answer is held against them."""
+
+import ast
+import hashlib
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load, save
+
+from staff.paths import TESTS
+from staff.tests.support import run_suite
+from tests.harness.cases import FIXTURES, METADATA_KEY, SEALS, Case, Cases, Fixtures
+from tests.harness.errors import FixtureError, WrongAnswer
+from tests.harness.rubric import read_rubric
+
+MEND = "run `git checkout -- tests/fixtures`, or `cs336 fixtures build` if you are staff"
+FILE = "softmax.safetensors"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A copy of the committed fixtures."""
+    return shutil.copytree(FIXTURES, tmp_path / "fixtures")
+
+
+def read_all(folder: Path) -> None:
+    """Read every file of a folder."""
+    fixtures = Fixtures(folder)
+    for task in read_rubric().tasks:
+        fixtures.task(task.id)
+
+
+def refusal(folder: Path) -> str:
+    """The text with which a folder is refused: it must be one line that says how to mend it."""
+    with pytest.raises(FixtureError) as caught:
+        read_all(folder)
+    text = str(caught.value)
+    assert text.endswith(f"; {MEND}")
+    assert "\n" not in text
+    return text
+
+
+def reseal(folder: Path, content: bytes) -> None:
+    """Put a file in place with a seal that fits."""
+    (folder / FILE).write_bytes(content)
+    old = dict(reversed(line.split("  ")) for line in (folder / SEALS).read_text().splitlines())
+    seals = {**old, FILE: hashlib.sha256(content).hexdigest()}
+    (folder / SEALS).write_text("".join(f"{seal}  {name}\n" for name, seal in seals.items()))
+
+
+def test_every_test_with_cases_has_some():
+    """Catches a test without its cases, and cases that no test reads."""
+    asked = set()
+    for file in TESTS.glob("test_*.py"):
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and "cases" in [a.arg for a in node.args.args]:
+                asked.add(node.name)
+    fixtures = Fixtures()
+    saved = {test for task in read_rubric().tasks for test in fixtures.task(task.id)}
+    assert saved == asked
+    names = {f"{task.id}.safetensors" for task in read_rubric().tasks}
+    assert fixtures.seals.keys() == names == {file.name for file in FIXTURES.glob("*.safe*")}
+
+
+@pytest.mark.parametrize("place", [0, 7, 8, 9, 100, 0.2, 0.4, 0.6, 0.8, -1])
+def test_one_changed_byte_of_a_file(folder, place):
+    """Catches damage, in the header or in the tensors, that passes for a wrong answer."""
+    content = bytearray((folder / FILE).read_bytes())
+    index = place if isinstance(place, int) else int(place * len(content))
+    content[index] ^= 1 << random.Random(place).randrange(8)
+    (folder / FILE).write_bytes(content)
+    damaged = f"{folder / FILE} is damaged: its bytes are not those sealed in {SEALS}"
+    assert refusal(folder) == f"{damaged}; {MEND}"
+
+
+def test_one_changed_byte_of_the_seals(folder):
+    """Catches a seal file that is read leniently, so that a name or a hash may be wrong."""
+    content = (folder / SEALS).read_bytes()
+    for index in [0, len(content) - 1, *random.Random(1).sample(range(len(content)), 20)]:
+        for flip in (0x20, 0x80):
+            changed = bytearray(content)
+            changed[index] ^= flip
+            (folder / SEALS).write_bytes(changed)
+            text = refusal(folder)
+            assert text.startswith(str(folder))
+            assert "damaged" in text or f"{SEALS} cannot be read" in text
+
+
+@pytest.mark.parametrize("length", [0, 4, 8, 500, -1])
+def test_a_truncated_file(folder, length):
+    """Catches a file cut short that is read as far as it goes."""
+    (folder / FILE).write_bytes((folder / FILE).read_bytes()[:length])
+    assert f"{FILE} is damaged" in refusal(folder)
+
+
+def test_a_missing_file(folder):
+    """Catches a traceback, or tests silently left out, where a file or the seals are gone."""
+    (folder / FILE).unlink()
+    assert refusal(folder).startswith(f"{folder / FILE} cannot be read (No such file or directory)")
+    (folder / SEALS).unlink()
+    assert refusal(folder).startswith(f"{folder / SEALS} cannot be read; ")
+
+
+def test_another_format(folder):
+    """Catches a file of a later format that is read as if it were of this one."""
+    content = (folder / FILE).read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    entry = json.loads(header["__metadata__"][METADATA_KEY]) | {"format": 99}
+    reseal(folder, save(load(content), metadata={METADATA_KEY: json.dumps(entry)}))
+    assert f"{FILE} has format 99, expected " in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x02\0\0\0\0\0\0\0{}", save({"x": torch.ones(1)}), b"\xff" * 40, b"PK\x03\x04" * 9],
+    ids=["empty", "empty header", "no metadata", "huge header", "zip"],
+)
+def test_what_is_sealed_but_no_fixture(folder, content):
+    """Catches a traceback of JSON or safetensors for a file that something else wrote."""
+    reseal(folder, content)
+    assert f"{FILE} is not a fixture (" in refusal(folder)
+
+
+def test_a_test_without_cases():
+    """Catches a test that compares nothing and passes."""
+    with pytest.raises(FixtureError, match=r"rope.safetensors holds no case for test_x; run `git"):
+        Fixtures().cases("rope", "test_x")
+
+
+def test_pytest_stops_at_a_damaged_file(folder):
+    """Catches points lost to a damaged file, and a traceback where one line is enough."""
+    with (folder / FILE).open("ab") as file:
+        file.write(b"\0")
+    run = run_suite("--submission=staff/solution", f"--cases={folder}")
+    assert run.status == 4
+    assert [line for line in run.text.splitlines() if line.strip()][-1] == (
+        f"ERROR: {folder / FILE} is damaged: its bytes are not those sealed in {SEALS}; {MEND}"
+    )
+    assert "Traceback" not in run.text
+    assert "/ 30" not in run.text
+
+
+def test_an_answer_is_held_against_every_accepted_one():
+    """Catches a right convention that loses points, and a difference told from the farther one."""
+    answers = tuple(torch.tensor([x], dtype=torch.float64) for x in (1.0, 3.0))
+    names = ("near", "far")
+    cases = Cases(
+        tuple(
+            Case(name=n, arguments={"n": n}, answers=answers, dtype=torch.float32, limit=1.0)
+            for n in names
+        )
+    )
+    cases.check(lambda n: torch.tensor([{"near": 1.0, "far": 3.0}[n]]))
+    with pytest.raises(WrongAnswer) as caught:
+        cases.check(lambda n: torch.tensor([{"near": 1.0, "far": 2.9}[n]]))
+    text = "\n".join(caught.value.lines)
+    assert "got 2.9 at [0], expected 3; error " in text
+    assert "saved case: far · 1 of 2 cases fail" in text

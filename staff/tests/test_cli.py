@@ -1,0 +1,168 @@
+"""The command line: exit statuses, one line for each error, and what is written where."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from staff import cli
+from staff.fixtures import build, diff
+from staff.grader.grade import read_grade
+from staff.paths import ROOT, SOLUTION
+from staff.release import stubs
+from tests.harness.rubric import read_rubric
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command line in this process: exit status, standard output, standard error."""
+
+    def run_main(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["cs336", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        said = capsys.readouterr()
+        return int(caught.value.code or 0), said.out, said.err
+
+    return run_main
+
+
+@pytest.fixture
+def unstarted(tmp_path):
+    """A submission of stubs."""
+    stubs.write(stubs.cut(SOLUTION, read_rubric()), tmp_path / "ada")
+    return tmp_path / "ada"
+
+
+def test_grading(run, unstarted, tmp_path):
+    """Catches a submission without a point that counts as one that could not be graded."""
+    status, out, _ = run("grade", unstarted, "--out", tmp_path / "out")
+    assert status == 0
+    row = next(line.split() for line in out.splitlines() if line.startswith("ada"))
+    assert row == ["ada", "0", "/", "30", "0", "%", "12", "not", "started"]
+    assert f"read {tmp_path / 'out'}/ada/report.txt" in out.replace("\n", "")
+    assert {f.name for f in (tmp_path / "out/ada").iterdir()} == {
+        *("grade.json", "results.json", "report.txt")
+    }
+    assert read_grade(tmp_path / "out/ada/grade.json").run.result.possible == 30
+    scores = json.loads((tmp_path / "out/ada/results.json").read_text("utf-8"))["tests"]
+    assert sum(test["max_score"] for test in scores) == 30
+
+
+def test_what_could_not_be_graded(run, tmp_path):
+    """Catches exit status 0 for a class of which some were not graded, or a report left out."""
+    (tmp_path / "bob.zip").write_bytes(b"no zip")
+    with zipfile.ZipFile(tmp_path / "ada.zip", "w") as file:
+        file.writestr("../evil.py", "")
+    status, out, _ = run("grade", tmp_path / "bob.zip", tmp_path / "ada.zip", "--out", tmp_path)
+    assert status == 1
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines if line[:3] in ("bob", "ada")] == ["bob", "ada"]
+    assert out.count("could not be graded") == 2
+    for name in ("ada", "bob"):
+        assert (tmp_path / name / "report.txt").read_text().startswith("Could not be graded: ")
+
+
+@pytest.mark.parametrize("path", ["nobody", "no/such.zip"])
+def test_a_path_that_is_not_there(run, tmp_path, path):
+    """Catches grades for those that are there while a name is misspelt, or a traceback."""
+    out = tmp_path / "out"
+    status, said, error = run("grade", SOLUTION, path, "--out", out)
+    assert (status, said) == (2, "")
+    assert error == f"cs336: there is no {path}; name folders or zips that exist\n"
+    assert not out.exists()
+
+
+def test_fixtures_that_are_not_there(run, tmp_path):
+    """Catches a class that is graded to the end before the missing cases are noticed."""
+    status, _, error = run("grade", SOLUTION, "--fixtures", tmp_path)
+    assert status == 2
+    assert error.startswith(f"cs336: {tmp_path}/SHA256SUMS cannot be read; run `git checkout")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["grade"], ["grad"], ["fixtures", "buil"], ["grade", "--x"]])
+def test_wrong_use(run, arguments):
+    """Catches a slip on the command line that exits with 0 or 1."""
+    assert run(*arguments)[0] == 2
+
+
+def test_stubs_in_step(run):
+    """Catches a check that fails on what is committed, or that rewrites it."""
+    status, out, _ = run("stubs", "--check")
+    assert status == 0
+    assert out.startswith("stubs in step with the solution: ")
+    assert out.endswith(" files, 0 rewritten\n")
+
+
+def test_stubs_out_of_step(run, unstarted, monkeypatch):
+    """Catches a check that only warns, and a cut that leaves stale files behind."""
+    monkeypatch.setattr(cli, "ROOT", unstarted)
+    (unstarted / "cs336_basics/old.py").write_text("")
+    (unstarted / "cs336_basics/rope.py").write_text("")
+    status, out, _ = run("stubs", "--check")
+    names = "cs336_basics/old.py, cs336_basics/rope.py"
+    assert status == 1
+    assert out == f"out of step with the solution: {names} · run `cs336 stubs`\n"
+    assert (unstarted / "cs336_basics/old.py").exists()
+    status, out, _ = run("stubs")
+    assert status == 0
+    assert out.endswith(", 2 rewritten\n")
+    assert not (unstarted / "cs336_basics/old.py").exists()
+    assert run("stubs", "--check")[0] == 0
+
+
+@pytest.mark.parametrize(("lines", "status"), [([], 0), (["a: answers [0, 1] change", "b"], 1)])
+def test_fixtures_check_and_diff(run, monkeypatch, lines, status):
+    """Catches a check that finds changes and passes, and brackets that are taken for markup."""
+    monkeypatch.setattr(diff, "differences", lambda _folder: iter(lines))
+    checked, out, _ = run("fixtures", "check")
+    assert checked == status
+    last = "2 differences · run `cs336 fixtures build` to take them over"
+    in_step = "fixtures in step with the oracle and the solution"
+    assert out.splitlines() == [*lines, last if lines else in_step]
+    told, out, _ = run("fixtures", "diff")
+    assert told == 0
+    assert out.splitlines() == (lines or ["a new build would change nothing"])
+
+
+def test_fixtures_build(run, monkeypatch, tmp_path):
+    """Catches files that are written elsewhere than asked, or a seed that is not passed on."""
+    seeds = []
+    monkeypatch.setattr(
+        build, "build_files", lambda _, seed, _progress: seeds.append(seed) or {"a": b"x" * 1500}
+    )
+    status, out, _ = run("fixtures", "build", "--out", tmp_path / "new", "--seed", "7")
+    assert status == 0
+    assert out.replace("\n", "") == f"wrote 1 files, 2 kB, to {tmp_path}/new/"
+    assert (tmp_path / "new/a").read_bytes() == b"x" * 1500
+    assert seeds == ["7"]
+
+
+def test_a_build_that_fails_is_one_line(run, monkeypatch, tmp_path):
+    """Catches a traceback where oracle and solution disagree, or files written all the same."""
+
+    def fail(*_: object) -> None:
+        raise build.BuildError("rope · test_x · case [a]: 1e-3 off")
+
+    monkeypatch.setattr(build, "build_files", fail)
+    status, _, error = run("fixtures", "build", "--out", tmp_path / "new")
+    assert (status, error) == (2, "cs336: rope · test_x · case [a]: 1e-3 off\n")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_terminal_without_unicode():
+    """Catches a crash where the terminal's encoding lacks the signs of a table or a help text."""
+    done = subprocess.run(
+        [sys.executable, "-m", "staff.cli", "grade", "--help"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.isascii()
+    assert b"SUBMISSION..." in done.stdout

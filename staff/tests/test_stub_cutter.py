@@ -1,0 +1,110 @@
+"""The cutter of the stubs, on small texts: what goes with a body, and what it refuses."""
+
+import ast
+import shutil
+import textwrap
+
+import pytest
+
+from staff.paths import SOLUTION
+from staff.release.stubs import StubError, cut, cut_text
+from tests.harness.rubric import read_rubric
+
+
+def test_a_public_name_without_a_task_is_an_error(tmp_path):
+    """Catches an answer that is released whole because the rubric forgot it."""
+    solution = shutil.copytree(SOLUTION, tmp_path / "s")
+    with (solution / "cs336_basics/rope.py").open("a") as file:
+        file.write("\n\ndef extra(x: int) -> int:\n    return x\n")
+    text = "cs336_basics/rope.py: extra belongs to no task; list it in assignment.toml, or make it"
+    with pytest.raises(StubError, match=f"^{text} private$"):
+        cut(solution, read_rubric())
+
+
+def stubbed(text: str) -> str:
+    """Cut the function `f` and the class `GELU` of a file."""
+    return cut_text(textwrap.dedent(text), {"f": "t: x", "GELU": "t: x"})
+
+
+def test_comments_of_a_body_go_with_it():
+    """Catches a comment that tells the answer, before, between or after the statements."""
+    text = '''\
+        # Stays.
+        def f(x: int) -> int:  # stays
+            """Doc."""
+            # secret
+
+            # secret
+            y = x  # secret
+            return y
+            # secret
+
+
+        # Stays too.
+        class GELU:
+            """Doc."""
+
+            a: int  # stays
+
+            def __init__(self) -> None:
+                # secret
+                self.a = 1
+        '''
+    result = stubbed(text)
+    assert "secret" not in result
+    assert result.lower().count("stays") == 4
+    assert result.count('raise NotImplementedError("t: x")') == 2
+
+
+def test_what_only_removed_code_used_goes():
+    """Catches helpers, constants and imports that give the answer away or trip the linter."""
+    text = """\
+        import math
+        import os
+
+        _EPS = 1e-6
+        KEPT = os.sep
+
+
+        def _outer(x: float) -> float:
+            return _inner(x)
+
+
+        def _inner(x: float) -> float:
+            return math.floor(x) + _EPS
+
+
+        def _used() -> str:
+            return KEPT
+
+
+        def f(x: float) -> float:
+            return _outer(x)
+
+
+        def g() -> str:
+            return _used()
+
+
+        class GELU:
+            def _helper(self) -> int:
+                return 1
+
+            def forward(self) -> int:
+                return self._helper()
+        """
+    result = stubbed(text)
+    names = [n.name for n in ast.walk(ast.parse(result)) if isinstance(n, ast.FunctionDef)]
+    assert names == ["_used", "f", "g", "forward"]
+    for gone in ("math", "_EPS", "_inner", "_helper"):
+        assert gone not in result
+    for kept in ("import os\n", "KEPT = os.sep\n", "return KEPT\n", "class GELU:\n"):
+        assert kept in result
+
+
+def test_a_body_on_the_line_of_its_signature():
+    """Catches a signature that goes with its body."""
+    with pytest.raises(
+        StubError, match="line 1: the body of f stands on the line of its signature"
+    ):
+        stubbed("def f(x: int) -> int: return x\n")
