@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 EXAMPLES := build/examples
 
-.PHONY: help grade test prove bench lint fixtures figures clean
+.PHONY: help grade test prove mutation bench lint fixtures figures clean
 
 help:  ## Say what can be made.
 	@grep -hE '^[a-z.]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -23,6 +23,10 @@ test: .venv lint  ## Check everything: style, types, walls, stubs, fixtures, sta
 	$(BIN)/cs336 fixtures check
 	$(BIN)/pytest -c staff/tests/pytest.ini staff/tests
 	$(BIN)/pytest --submission=staff/solution
+
+mutation: .venv  ## Judge general mutants of the solution with the graded suite.
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[staff,mutation]'
+	$(BIN)/python -m staff.mutation
 
 lint: .venv
 	$(BIN)/ruff check .
