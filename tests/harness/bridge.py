@@ -38,6 +38,8 @@ class Raised:
     message: str
     frames: tuple[Frame, ...] = ()
     """The submission's own frames, the innermost last."""
+    annotations: str = ""
+    """What the submission's own annotations say about the call, in one line."""
     error: BaseException | None = field(default=None, compare=False)
     """The exception itself, for a debugger, where the submission runs in this process."""
 
@@ -204,5 +206,5 @@ class Adapters:
 
 
 def _crash_lines(name: str, raised: Raised) -> list[str]:
-    lines = [f"{name} raised {raised}"]
+    lines = [f"{name} raised {raised}", *([raised.annotations] if raised.annotations else [])]
     return lines + [f"  {frame}" for frame in raised.frames[-4:]]

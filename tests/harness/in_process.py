@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.harness import probes
+from tests.harness.annotated import Annotated
 from tests.harness.bridge import Answer, Missing, Raised
 from tests.harness.loading import load_adapters, prove_origin
 from tests.harness.plain import Plain, plain, realise
@@ -31,6 +32,8 @@ class InProcess:
             self._adapters = load_adapters(submission)
         finally:
             _restore_torch()
+        self._annotated = Annotated(submission)
+        self._asked: set[str] = set()
         self._modules_seen = len(sys.modules)
 
     def call(
@@ -58,7 +61,8 @@ class InProcess:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer
-            return self._raised(error)
+            again = realise(dict(arguments), torch.device(device or self.device))
+            return self._raised(error, self._complaint(adapter, again, error))
         finally:
             _restore_torch()
             self._prove_origin()
@@ -75,9 +79,16 @@ class InProcess:
             _restore_torch()
             self._prove_origin()
 
-    def _raised(self, error: BaseException) -> Raised:
+    def _complaint(self, adapter: str, arguments: dict[str, Any], error: BaseException) -> str:
+        """Ask the annotations, once for each adapter: a second time they would say the same."""
+        if adapter in self._asked or isinstance(error, NotImplementedError):
+            return ""
+        self._asked.add(adapter)
+        return self._annotated.complaint(adapter, arguments)
+
+    def _raised(self, error: BaseException, annotations: str = "") -> Raised:
         frames = self.submission.frames(error)
-        return Raised(type(error).__name__, first_line(error), frames, error)
+        return Raised(type(error).__name__, first_line(error), frames, annotations, error)
 
     def _prove_origin(self) -> None:
         if len(sys.modules) != self._modules_seen:

@@ -39,7 +39,7 @@ def load_adapters(submission: Submission) -> ModuleType:
         tests.__path__.append(str(submission.root / "tests"))
     importlib.invalidate_caches()
     try:
-        module = _execute(name, submission.adapters_file)
+        module = execute(name, submission.adapters_file)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -100,7 +100,8 @@ class _Uninstalled(metadata.Distribution):
         return Path(path)
 
 
-def _execute(name: str, file: Path) -> ModuleType:
+def execute(name: str, file: Path) -> ModuleType:
+    """Import one file under a name."""
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {file.name}")
