@@ -1,0 +1,77 @@
+"""Clues are true sentences about the numbers of a wrong answer."""
+
+import math
+
+import pytest
+import torch
+
+from tests.harness.clues import clues_of
+
+X = torch.tensor([[0.5, -1.0, 2.0, 3.5], [1.5, 0.25, -0.75, 4.0], [2.5, -3.0, 0.125, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("got", "clue"),
+    [
+        (torch.zeros_like(X), "every value is zero"),
+        (-X, "every value has the wrong sign"),
+        (X.abs(), "right up to the sign of some values"),
+        (X * 4, "every value is 4 × too large, and √d_model is 4"),
+        (X / 16, "every value is 16 × too small, and d_model is 16"),
+        (X * 1.3, "every value is 1.3 × too large"),
+        (X + 0.5, "every value is 0.5 too large"),
+        (X.softmax(-1), "this is the softmax of the right answer"),
+        (X.log_softmax(-1), "this is the logarithm of the softmax of the right answer"),
+        (
+            X[:, [0, 2, 1, 3]],
+            "right after regrouping the features: adjacent pairs against two halves",
+        ),
+        (
+            torch.cat([X[:1], X[1:] + torch.randn(2, 4)]),
+            "right at position 0, wrong from position 1 on: "
+            "look at positions, or at the causal mask",
+        ),
+        (
+            torch.cat([X[:2] * 3 - 1, X[2:]]),
+            "right at the last position, wrong before it: does the future leak into the past?",
+        ),
+        (X.flip(-1), "all the right values are there, in the wrong places"),
+        (
+            X + torch.tensor([0.0, 0.003, -0.002, 0.001]),
+            "right to 3 digits of the largest value: "
+            "computed in half precision, or a slightly wrong constant?",
+        ),
+    ],
+)
+def test_each_clue(got, clue):
+    """A clue that names the wrong thing would send a student the wrong way."""
+    assert clues_of(got, X, {"d_model": 16})[0] == clue
+
+
+def test_axes_of_a_square():
+    """A transposed square has the right shape, so only its numbers tell."""
+    square = X[:, :3]
+    assert "right after exchanging axes 0 and 1" in clues_of(square.T, square, {})
+
+
+def test_head_width_is_a_known_factor():
+    """A scale of d_head where its root belongs is named as what it is."""
+    clues = clues_of(X * math.sqrt(6), X, {"d_model": 12, "num_heads": 2})
+    assert clues[0] == "every value is 2.449 × too large, and √d_head is 2.449"
+
+
+def test_rounding_is_no_sign():
+    """An answer that is right to four digits is not "right up to the sign"."""
+    nearly = X * torch.tensor([1.0, 1.00005, 1.0, 0.99998])
+    assert [clue[:17] for clue in clues_of(nearly, X, {})] == ["right to 4 digits"]
+
+
+def test_no_clue_for_noise():
+    """Numbers that have nothing to do with the right ones give no clue."""
+    noise = torch.tensor([[9.0, 3.0, -7.0, 1.0], [0.3, 8.0, 2.2, -6.0], [5.0, 4.1, 7.7, -2.0]])
+    assert clues_of(noise, X, {"d_model": 16}) == []
+
+
+def test_no_clue_for_nan():
+    """Where there is no number there is nothing to measure."""
+    assert clues_of(torch.full_like(X, math.nan), X, {}) == []

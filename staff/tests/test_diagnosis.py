@@ -1,0 +1,155 @@
+"""A mistake is named when it alone explains everything that was seen, and not otherwise."""
+
+import torch
+
+from tests.harness.cases import MistakeEntry, Signature
+from tests.harness.diagnosis import Evidence, explain, same_text, suspects
+from tests.harness.fingerprints import Seen, directions_of, fits
+from tests.harness.results import State, SuiteResult, TaskResult, TestResult
+from tests.harness.rubric import read_rubric
+
+ERROR = torch.linspace(-1, 2, 40)
+
+
+def value(error):
+    """A wrong answer with this error."""
+    return Seen(kind="value", off=directions_of(error), error=100.0)
+
+
+def signature(name, task="rmsnorm", texts=None, **cases):
+    """A known mistake that gives `cases` (names are cases of one test)."""
+    entry = MistakeEntry(id=name, task=task, sentence=f"of {name}", nudge="Why?", texts=texts or {})
+    return Signature(mistake=entry, cases={("test_a", case): seen for case, seen in cases.items()})
+
+
+def evidence(texts=None, **cases):
+    """What the tests saw."""
+    return Evidence({("test_a", case): seen for case, seen in cases.items()}, texts or {})
+
+
+def names(found):
+    """Ids of suspects."""
+    return [s.mistake.id for s in found]
+
+
+def test_a_fingerprint_forgives_rounding():
+    """Rounding in the student's arithmetic must not hide a known mistake."""
+    assert fits(value(ERROR + 1e-6 * torch.randn(40)), value(ERROR))
+
+
+def test_a_fingerprint_tells_a_tenth():
+    """An answer that is off by a tenth more is another mistake."""
+    assert not fits(value(ERROR * 1.1), value(ERROR))
+
+
+def test_fingerprints_of_other_kinds_differ():
+    """NaN, a shape or an exception never fits a plain wrong value."""
+    assert not fits(Seen(kind="raises", detail="x raised TypeError"), value(ERROR))
+    assert not fits(
+        Seen(kind="raises", detail="x raised TypeError"),
+        Seen(kind="raises", detail="x raised IndexError"),
+    )
+
+
+def test_the_only_mistake_that_fits():
+    """One fits all failing cases and no passing one: it is the suspect."""
+    known = [signature("a", one=value(ERROR)), signature("b", one=value(-ERROR))]
+    assert names(suspects(evidence(one=value(ERROR), two=Seen()), known)) == ["a"]
+
+
+def test_a_passing_case_acquits():
+    """A mistake that would show where the student is right is not the cause."""
+    known = [signature("a", one=value(ERROR), two=value(ERROR))]
+    assert suspects(evidence(one=value(ERROR), two=Seen()), known) == []
+
+
+def test_texts_decide_between_equals():
+    """Two mistakes with the same numbers are told apart by the tests without saved cases."""
+    known = [
+        signature("a", texts={"test_p": "saved with the model: ['cos']"}, one=value(ERROR)),
+        signature("b", one=value(ERROR)),
+    ]
+    seen = evidence({"test_p": "saved with the model: ['cos']"}, one=value(ERROR))
+    assert names(suspects(seen, known)) == ["a"]
+    assert names(suspects(evidence({"test_p": ""}, one=value(ERROR)), known)) == ["b"]
+
+
+def test_texts_alone():
+    """Where no case fails, the failing properties must match exactly."""
+    known = [signature("a", texts={"test_p": "two equal calls give unlike answers"})]
+    seen = {"test_p": "two equal calls give unlike answers", "test_q": ""}
+    assert names(suspects(evidence(seen), known)) == ["a"]
+    assert suspects(evidence({**seen, "test_q": "no gradient"}), known) == []
+    assert suspects(evidence({"test_p": "", "test_q": ""}), known) == []
+
+
+def test_same_text_compares_numbers():
+    """Numbers in a text may differ by rounding, not by more."""
+    assert same_text("std 0.0502, not 0.0471", "std 0.0501, not 0.0471")
+    assert not same_text("std 0.0502", "std 0.0471")
+    assert not same_text("1 of 2", "1 of 2 cases")
+
+
+def result_of(**failing):
+    """A suite result in which `rmsnorm` and `transformer_block` fail or pass as told."""
+    tasks = []
+    for task in read_rubric().tasks:
+        state = State.WRONG if task.id in failing else State.PASSED
+        test = TestResult(
+            name="test_a", state=state, lines=("got 1", "case"), clue=failing.get(task.id)
+        )
+        tasks.append(
+            TaskResult(
+                id=task.id, title=task.title, part=1, handout=task.handout, earned=0.0,
+                possible=task.points, state=state, tests=(test,),
+            )
+        )  # fmt: skip
+    return SuiteResult(layout="ours", earned=0.0, possible=30.0, tasks=tuple(tasks))
+
+
+def explained(task, failing, seen, known, hints="full"):
+    """The lines of a task's test after diagnosis."""
+    found = explain(result_of(**failing), seen, known, read_rubric(), hints)
+    return next(t for t in found.tasks if t.id == task)
+
+
+KNOWN = {"rmsnorm": [signature("slip", one=value(ERROR))]}
+SEEN = {"rmsnorm": evidence(one=value(ERROR))}
+
+
+def test_how_much_is_said():
+    """An instructor who asks for less must not have the mistake named."""
+    lines = {h: explained("rmsnorm", {"rmsnorm": None}, SEEN, KNOWN, h).tests[0].lines for h in
+             ("off", "nudge", "full")}  # fmt: skip
+    assert lines["off"] == ("got 1", "case")
+    assert lines["nudge"] == ("Ask yourself: Why?", "got 1", "case")
+    assert lines["full"][0] == "This is what comes out when of slip."
+
+
+def test_the_cause_upstream():
+    """A block that fails as it would with the student's rmsnorm says so, and names that task."""
+    known = {"transformer_block": [signature("slip", one=value(ERROR))]}
+    seen = {"transformer_block": evidence(one=value(ERROR))}
+    task = explained("transformer_block", {"transformer_block": None}, seen, known)
+    assert task.blames == "rmsnorm"
+    assert task.tests[0].lines[0] == "fails exactly as it would with your `rmsnorm`: of slip"
+
+
+def test_an_unknown_cause_upstream():
+    """Where nothing fits, a failing task that this one calls is the first thing to mend."""
+    failing = {"rmsnorm": None, "transformer_block": "every value is zero"}
+    task = explained("transformer_block", failing, {}, {})
+    assert task.tests[0].lines[0] == "`rmsnorm`, which this task calls, fails too: mend that first"
+
+
+def test_a_clue_when_nothing_fits():
+    """Without a name and without a cause upstream the numbers speak."""
+    task = explained("rmsnorm", {"rmsnorm": "every value is zero"}, {}, {})
+    assert task.tests[0].lines[0] == "a clue: every value is zero"
+    assert task.known is None
+
+
+def test_passing_tests_stay_silent():
+    """A test that passed must not be given an explanation."""
+    task = explained("linear", {"rmsnorm": None}, SEEN, KNOWN)
+    assert task.tests[0].lines == ("got 1", "case")
