@@ -116,8 +116,9 @@ def test_values_that_are_not_finite(expected):
 
 
 def test_empty_and_scalar_tensors():
-    """Catches a maximum over nothing, and a place that has no index."""
+    """Catches a maximum over nothing, equality that isn't enough, a place that has no index."""
     assert difference(torch.zeros(0, 3), torch.zeros(0, 3), torch.float32) is None
+    assert difference(torch.ones(2), torch.ones(2), torch.float32, limit=0) is None
     assert difference(torch.zeros(0, 3), torch.zeros(3, 0), torch.float32).kind == "shape"
     found = difference(torch.tensor(2.0), torch.tensor(1.0), torch.float32)
     assert found.text.startswith("got 2 at [], expected 1; ")

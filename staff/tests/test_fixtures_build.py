@@ -53,6 +53,7 @@ def small_catalogue(monkeypatch, empty):
     monkeypatch.setattr(subjects, "load_alternates", lambda: alternates[:1])
     monkeypatch.setattr(subjects, "FOLDER", empty)
     monkeypatch.setattr(calibrate, "CAPABILITIES", (None,))
+    monkeypatch.setattr(calibrate, "THREADS", (1,))
 
 
 def test_from_nothing_come_the_committed_tensors(scratch):

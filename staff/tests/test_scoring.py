@@ -45,6 +45,8 @@ def test_what_does_not_count_is_kept_but_not_scored():
     task = scored(P, W, W, counted=(True, True, False))
     assert (task.earned, task.possible) == (1.5, 3)
     assert [test.name for test in task.counted] == ["test_first_0", "test_first_1"]
+    aside = scored(W, P, P, counted=(True, True, False))
+    assert (aside.earned, aside.state) == (1.5, W)
     passed = scored(P, P, W, counted=(True, True, False))
     assert (passed.earned, passed.state, passed.complete) == (3, P, True)
 

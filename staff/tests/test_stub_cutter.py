@@ -102,6 +102,16 @@ def test_what_only_removed_code_used_goes():
         assert kept in result
 
 
+def test_no_gap_is_left():
+    """Catches blank lines that the formatter would take out, where a method or helper stood."""
+    before = "    def forward(self) -> int:\n        return self._a()\n"
+    helper = "    def _a(self) -> int:\n        return 1\n"
+    last = "\n\ndef g() -> int:\n    return 2\n"
+    result = stubbed(f"class GELU:\n{before}\n{helper}\n{before}\n{helper}{last}")
+    stub = before.replace("return self._a()", 'raise NotImplementedError("t: x")')
+    assert result == f"class GELU:\n{stub}\n{stub}{last}"
+
+
 def test_a_body_on_the_line_of_its_signature():
     """Catches a signature that goes with its body."""
     with pytest.raises(
