@@ -32,7 +32,8 @@ lint: .venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy staff tests adapters.py cs336_basics benchmarks
-	cd staff/solution && ../../$(BIN)/mypy --config-file ../../pyproject.toml adapters.py cs336_basics
+	cd staff/solution && ../../$(BIN)/mypy --config-file ../../pyproject.toml \
+	  --cache-dir ../../.mypy_cache/solution adapters.py cs336_basics
 	$(BIN)/lint-imports
 
 prove: .venv  ## Run the long proofs whole, and write their result under docs/.

@@ -116,6 +116,9 @@ def audit(
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the margins into an SVG.")
     ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Run every test on every mistake, not a sample.")
+    ] = False,
     fixtures: Annotated[Path, typer.Option(metavar="DIR", help="The saved cases.")] = FIXTURES,
 ) -> None:
     """Run every mistake and every alternate through the suite; exit 1 if anything falls short."""
@@ -126,7 +129,7 @@ def audit(
     from staff.audit.show import mistakes_table, totals
 
     with _Progress("auditing") as progress:
-        found = run_audit(read_rubric(), fixtures, progress.say)
+        found = run_audit(read_rubric(), fixtures, progress.say, whole=whole)
     if figure is not None:
         draw(found, figure)
     if as_json:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from cosmic_ray.plugins import get_operator, operator_names
 from rich.console import Console
 from rich.progress import track
 
+from staff.catalogue.patches import patched
 from staff.grader.warm import Job, Outcome, run_warm
 from staff.paths import SOLUTION
 from tests.harness.cases import FIXTURES
@@ -92,8 +92,7 @@ def judge(found: list[Mutant], scratch: Path) -> dict[str, Outcome]:
     """Run the graded suite on every mutant; outcomes by the mutant's number."""
     jobs = []
     for number, mutant in enumerate(found):
-        folder = scratch / str(number)
-        shutil.copytree(SOLUTION, folder, ignore=shutil.ignore_patterns("__pycache__"))
+        folder = patched([], SOLUTION, scratch / str(number))
         (folder / "cs336_basics" / mutant.file).write_text(mutant.text, "utf-8")
         jobs.append(Job(name=str(number), folder=str(folder)))
     outcomes = run_warm(jobs, FIXTURES)

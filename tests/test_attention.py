@@ -9,12 +9,14 @@ from tests.harness.properties import (
     check_deterministic,
     check_dtype_kept,
     check_gradients,
+    check_gradients_reach,
     check_inputs_kept,
     check_memory_layouts,
     check_parameters,
     check_placed,
     check_rows_alone,
     check_truncated_normal,
+    value_of,
 )
 
 MULTIHEAD = "cs336_basics.attention:MultiHeadSelfAttention"
@@ -247,8 +249,7 @@ def test_multihead_module(adapters, draw):
         or set(seen["state"]) == set(seen["parameters"]),
         f"the state dict holds more than the weights: {seen['state']}",
     )
-    for name, gradient in seen["gradients"].items():
-        check(gradient is not None and bool((gradient != 0).any()), f"no gradient reaches `{name}`")
+    check_gradients_reach(seen["gradients"])
 
 
 @ours
@@ -272,7 +273,7 @@ def test_multihead_starts_random(adapters):
         "module", symbol=MULTIHEAD, arguments={"d_model": 160, "num_heads": 4}, seed=4
     )
     for name in ("q_proj", "k_proj", "v_proj", "output_proj"):
-        check_truncated_normal(seen["values"][f"{name}.weight"], (2 / 320) ** 0.5)
+        check_truncated_normal(value_of(seen, f"{name}.weight"), (2 / 320) ** 0.5)
 
 
 @ours

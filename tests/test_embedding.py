@@ -9,6 +9,7 @@ from tests.harness.properties import (
     check_parameters,
     check_placed,
     check_truncated_normal,
+    value_of,
 )
 
 EMBEDDING = "cs336_basics.embedding:Embedding"
@@ -30,6 +31,17 @@ def test_rows_are_exact(adapters, draw):
         adapters.run_embedding(**arguments), rows, "the rows are not those of the table", limit=0.0
     )
     check_inputs_kept(adapters.run_embedding, arguments)
+
+
+@ours
+@task("embedding")
+def test_ids_of_32_bits(adapters, draw):
+    """Ids may be int32 as well as int64."""
+    table, ids = draw.normal(9, 4), draw.integers(9, 2, 6)
+    arguments = {"vocab_size": 9, "d_model": 4, "weights": table}
+    wide = adapters.run_embedding(**arguments, token_ids=ids)
+    narrow = adapters.run_embedding(**arguments, token_ids=ids.int())
+    check_close(narrow, wide, "int32 ids give other rows than int64 ids", limit=0.0)
 
 
 @ours
@@ -60,7 +72,7 @@ def test_embedding_module(adapters, draw):
     )
     check_parameters(seen["parameters"], {"weight": (5, 3)})
     check_close(
-        seen["output"], seen["values"]["weight"][ids], "forward does not use `weight`", limit=0.0
+        seen["output"], value_of(seen, "weight")[ids], "forward does not use `weight`", limit=0.0
     )
     gradient = torch.zeros(5, 3).index_add(0, ids, cotangent)
     check_close(seen["gradients"]["weight"], gradient, "the gradient of `weight` is wrong")
@@ -72,7 +84,7 @@ def test_embedding_starts_random(adapters):
     """The table starts as a truncated normal of standard deviation 1, cut at ±3."""
     arguments = {"vocab_size": 400, "d_model": 150}
     seen = adapters.probe("module", symbol=EMBEDDING, arguments=arguments, seed=2)
-    check_truncated_normal(seen["values"]["weight"], 1.0)
+    check_truncated_normal(value_of(seen, "weight"), 1.0)
 
 
 @ours

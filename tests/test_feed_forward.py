@@ -1,16 +1,20 @@
 """SiLU and SwiGLU: W2 (SiLU(W1 x) ⊙ W3 x)."""
 
+import torch
 import torch.nn.functional as F
 
 from tests.harness import ours, task
+from tests.harness.compare import check
 from tests.harness.properties import (
     check_dtype_kept,
     check_gradients,
+    check_gradients_reach,
     check_inputs_kept,
     check_memory_layouts,
     check_parameters,
     check_placed,
     check_truncated_normal,
+    value_of,
 )
 
 SWIGLU = "cs336_basics.feed_forward:SwiGLU"
@@ -96,11 +100,18 @@ def test_swiglu_gradient(adapters, draw):
 
 @ours
 @task("swiglu")
-def test_swiglu_module(adapters):
+def test_swiglu_module(adapters, draw):
     """Three weights and no bias: `w1` and `w3` are (d_ff, d_model), `w2` is (d_model, d_ff)."""
-    seen = adapters.probe("module", symbol=SWIGLU, arguments={"d_model": 6, "d_ff": 10})
+    seen = adapters.probe(
+        "module",
+        symbol=SWIGLU,
+        arguments={"d_model": 6, "d_ff": 10},
+        inputs=[draw.normal(4, 6)],
+        cotangent=draw.normal(4, 6),
+    )
     shapes = {"w1.weight": (10, 6), "w2.weight": (6, 10), "w3.weight": (10, 6)}
     check_parameters(seen["parameters"], shapes)
+    check_gradients_reach(seen["gradients"])
 
 
 @ours
@@ -109,7 +120,9 @@ def test_swiglu_starts_random(adapters):
     """The weights start as those of `Linear`, each by its own draw."""
     seen = adapters.probe("module", symbol=SWIGLU, arguments={"d_model": 120, "d_ff": 200}, seed=3)
     for name in ("w1", "w2", "w3"):
-        check_truncated_normal(seen["values"][f"{name}.weight"], (2 / 320) ** 0.5)
+        check_truncated_normal(value_of(seen, f"{name}.weight"), (2 / 320) ** 0.5)
+    equal = torch.equal(value_of(seen, "w1.weight"), value_of(seen, "w3.weight"))
+    check(not equal, "`w1` and `w3` start with the same weights")
 
 
 @ours

@@ -2,10 +2,11 @@
 
 import math
 
+import torch
 import torch.nn.functional as F
 
 from tests.harness import ours, task
-from tests.harness.compare import check_close
+from tests.harness.compare import check, check_close
 from tests.harness.properties import (
     check_gradients,
     check_inputs_kept,
@@ -13,6 +14,7 @@ from tests.harness.properties import (
     check_parameters,
     check_placed,
     check_truncated_normal,
+    value_of,
 )
 
 LINEAR = "cs336_basics.linear:Linear"
@@ -67,7 +69,7 @@ def test_linear_module(adapters, draw):
     )
     check_parameters(seen["parameters"], {"weight": (4, 7)})
     check_close(
-        seen["output"], F.linear(x, seen["values"]["weight"]), "forward does not use `weight`"
+        seen["output"], F.linear(x, value_of(seen, "weight")), "forward does not use `weight`"
     )
     check_close(seen["gradients"]["weight"], cotangent.T @ x, "the gradient of `weight` is wrong")
 
@@ -77,8 +79,12 @@ def test_linear_module(adapters, draw):
 def test_linear_starts_random(adapters):
     """The weight starts as a truncated normal of variance 2 / (d_in + d_out), cut at three std."""
     arguments = {"d_in": 400, "d_out": 200}
-    seen = adapters.probe("module", symbol=LINEAR, arguments=arguments, seed=1)
-    check_truncated_normal(seen["values"]["weight"], math.sqrt(2 / 600))
+    first, second = (
+        value_of(adapters.probe("module", symbol=LINEAR, arguments=arguments, seed=seed), "weight")
+        for seed in (1, 2)
+    )
+    check_truncated_normal(first, math.sqrt(2 / 600))
+    check(not torch.equal(first, second), "every layer starts with the same weight")
 
 
 @ours

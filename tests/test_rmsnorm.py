@@ -12,6 +12,7 @@ from tests.harness.properties import (
     check_parameters,
     check_placed,
     check_rows_alone,
+    value_of,
 )
 
 RMSNORM = "cs336_basics.rmsnorm:RMSNorm"
@@ -85,6 +86,17 @@ def test_rmsnorm_memory(adapters, draw):
 
 @ours
 @task("rmsnorm")
+def test_rmsnorm_double_precision(adapters, draw):
+    """A float64 input is normalised in float64."""
+    arguments = arguments_for(draw, draw.normal(3, 6).double())
+    arguments["weights"] = arguments["weights"].double()
+    expected = F.rms_norm(arguments["in_features"], (6,), arguments["weights"], 1e-5)
+    output = adapters.run_rmsnorm(**arguments)
+    check_close(output, expected, "float64 is not exact", limit=1e-3)
+
+
+@ours
+@task("rmsnorm")
 def test_rmsnorm_gradient(adapters, draw):
     """The gradient passes through the mean of squares too, and is finite for a token of zeros."""
     x = draw.normal(3, 6)
@@ -108,7 +120,7 @@ def test_rmsnorm_module(adapters, draw):
         "module", symbol=RMSNORM, arguments={"d_model": 6}, inputs=[x], cotangent=cotangent
     )
     check_parameters(seen["parameters"], {"weight": (6,)})
-    check(bool((seen["values"]["weight"] == 1).all()), "`weight` does not start at ones")
+    check(bool((value_of(seen, "weight") == 1).all()), "`weight` does not start at ones")
     normal = F.rms_norm(x.double(), (6,), None, 1e-5)
     check_close(seen["output"], normal, "the default eps is not 1e-5", dtype=torch.float32)
     gradient = (cotangent.double() * normal).sum(0)

@@ -6,11 +6,13 @@ from tests.harness import ours, task
 from tests.harness.compare import check, check_close
 from tests.harness.properties import (
     check_deterministic,
+    check_gradients_reach,
     check_inputs_kept,
     check_memory_layouts,
     check_parameters,
     check_placed,
     check_rows_alone,
+    value_of,
 )
 
 BLOCK = "cs336_basics.transformer:TransformerBlock"
@@ -141,8 +143,7 @@ def test_block_module(adapters, draw):
     check_parameters(seen["parameters"], BLOCK_SHAPES)
     extra = set(seen["state"]) - set(BLOCK_SHAPES)
     check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
-    for name, gradient in seen["gradients"].items():
-        check(gradient is not None and bool((gradient != 0).any()), f"no gradient reaches `{name}`")
+    check_gradients_reach(seen["gradients"])
 
 
 @ours
@@ -246,18 +247,17 @@ def test_lm_module(adapters, draw):
     check_parameters(seen["parameters"], LM_SHAPES)
     extra = set(seen["state"]) - set(LM_SHAPES)
     check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
-    for name, gradient in seen["gradients"].items():
-        check(gradient is not None and bool((gradient != 0).any()), f"no gradient reaches `{name}`")
+    check_gradients_reach(seen["gradients"])
 
 
 @ours
 @task("transformer_lm")
 def test_lm_layers_start_unlike(adapters):
     """Every layer draws its own weights, and the head is not the embedding."""
-    values = adapters.probe("module", symbol=LM, arguments=LM_SIZES)["values"]
-    first, second = values["layers.0.ffn.w1.weight"], values["layers.1.ffn.w1.weight"]
+    seen = adapters.probe("module", symbol=LM, arguments=LM_SIZES)
+    first, second = (value_of(seen, f"layers.{i}.ffn.w1.weight") for i in (0, 1))
     check(not torch.equal(first, second), "all layers start with the same weights")
-    tied = torch.equal(values["token_embeddings.weight"], values["lm_head.weight"])
+    tied = torch.equal(value_of(seen, "token_embeddings.weight"), value_of(seen, "lm_head.weight"))
     check(not tied, "the head is tied to the embedding")
 
 

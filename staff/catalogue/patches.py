@@ -19,6 +19,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from tests.harness.errors import HarnessError
+from tests.harness.submission import PACKAGE
 
 FOLDER = Path(__file__).parent
 
@@ -26,7 +27,7 @@ _File = TypeVar("_File", bound="_MistakeFile | _AlternateFile")
 
 
 class PatchError(HarnessError):
-    """A patch can't be read or doesn't fit: one line with its name, the file, and what was found."""
+    """A patch can't be read or doesn't fit: its name, the file, and what was found."""
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -147,7 +148,7 @@ def apply(edits: Iterable[Edit], folder: Path, patch: str = "patch") -> None:
             raise PatchError(f"{patch}: {file}: there is no such file")
         try:
             text = _edited(path.read_text(encoding="utf-8"), edit)
-        except _Misfit as misfit:
+        except _MisfitError as misfit:
             raise PatchError(f"{patch}: {file}: {misfit}") from None
         path.write_text(text, encoding="utf-8", newline="\n")
 
@@ -160,13 +161,16 @@ def patched(patches: Sequence[Patch], solution: Path, destination: Path) -> Path
     """
     if destination.exists():
         raise PatchError(f"{destination.name}: exists already; name a folder that doesn't")
-    shutil.copytree(solution, destination, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in [solution / "adapters.py", *(solution / PACKAGE).rglob("*.py")]:
+        copy = destination / file.relative_to(solution)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
     for patch in patches:
         apply(patch.edits, destination, patch.id)
     return destination
 
 
-class _Misfit(Exception):
+class _MisfitError(Exception):
     """The place of an edit isn't there exactly once; the text says what was found."""
 
 
@@ -199,7 +203,7 @@ def _edited(text: str, edit: Edit) -> str:
         return _with_body(text, edit.symbol.partition(":")[2], edit.body)
     find, replace = edit.find or "", edit.replace or ""
     if (count := text.count(find)) != 1:
-        raise _Misfit(f"found {count} times: {_first_line(find)}")
+        raise _MisfitError(f"found {count} times: {_first_line(find)}")
     return text.replace(find, replace)
 
 
@@ -207,7 +211,7 @@ def _with_body(text: str, name: str, body: str) -> str:
     function = _function(text, name)
     first = function.body[0]
     if first.lineno == function.lineno:
-        raise _Misfit(f"the body of {name} stands on the line of its signature")
+        raise _MisfitError(f"the body of {name} stands on the line of its signature")
     has_docstring = ast.get_docstring(function, clean=False) is not None
     start = (first.end_lineno or first.lineno) if has_docstring else first.lineno - 1
     lines = text.split("\n")
@@ -226,7 +230,7 @@ def _function(text: str, name: str) -> ast.FunctionDef:
         ]
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
     if len(functions) != 1:
-        raise _Misfit(f"found {len(functions)} times: function {name}")
+        raise _MisfitError(f"found {len(functions)} times: function {name}")
     return functions[0]
 
 

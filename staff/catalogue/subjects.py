@@ -10,6 +10,7 @@ from typing import Literal
 
 from staff.catalogue.patches import FOLDER, Patch, load_alternates, load_mistakes, patched
 from staff.paths import SOLUTION
+from tests.harness.rubric import read_rubric
 
 Kind = Literal["solution", "mistake", "alternate", "public"]
 
@@ -22,6 +23,8 @@ class Subject:
     kind: Kind
     folder: Path
     patch: Patch | None = None
+    reach: tuple[str, ...] = ()
+    """The tasks whose answers the patch can change; none where it is no patch."""
 
     @property
     def right(self) -> bool:
@@ -41,12 +44,19 @@ def lay_out(scratch: Path, kinds: Sequence[Kind]) -> list[Subject]:
     Raises:
         PatchError: a patch no longer fits the solution.
     """
+    rubric = read_rubric()
     found = [Subject("solution", "solution", SOLUTION)]
     for kind, patches in (("mistake", load_mistakes()), ("alternate", load_alternates())):
         if kind in kinds:
             found += [
-                Subject(p.id, kind, patched([p], SOLUTION, scratch / p.id), p)  # type: ignore[arg-type]
-                for p in patches
+                Subject(
+                    name=patch.id,
+                    kind=kind,  # type: ignore[arg-type]
+                    folder=patched([patch], SOLUTION, scratch / patch.id),
+                    patch=patch,
+                    reach=rubric.reached_from(patch.task),
+                )
+                for patch in patches
             ]
     for package in sorted((FOLDER / "alternates").glob("*/cs336_basics")):
         found.append(Subject(package.parent.name, "public", package.parent))

@@ -25,7 +25,7 @@ from staff.grader.grade import SuiteRun
 from staff.paths import ROOT, TESTS
 from tests.harness.errors import HarnessError
 from tests.harness.fingerprints import Seen
-from tests.harness.plugin import SUITE, Suite
+from tests.harness.plugin import SUITE, Suite, task_of
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +34,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     folder: str
     """The submission."""
-    threads: int = 1
-    """Threads that tensor operations may use."""
+    tasks: tuple[str, ...] = ()
+    """The tasks whose tests are run; all of them where none is named."""
     cases_only: bool = False
     """Run only the tests that read saved cases."""
+    threads: tuple[int, ...] = (1,)
+    """Numbers of threads for tensor operations: the tests run once with each."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,12 +140,17 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     suite = session.config.stash[SUITE]
     suite.folder = Path(job.folder)
     suite.open()
-    torch.set_num_threads(job.threads)
-    if suite.problem is None:
-        items = [i for i in session.items if not job.cases_only or "cases" in i.fixturenames]  # type: ignore[attr-defined]
+    items = [item for item in session.items if _wanted(item, job)]
+    for threads in job.threads if suite.problem is None else ():
+        torch.set_num_threads(threads)
         for item, following in zip(items, [*items[1:], None], strict=True):
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
     return _outcome(suite, job)
+
+
+def _wanted(item: pytest.Item, job: Job) -> bool:
+    named = not job.tasks or task_of(item) in job.tasks
+    return named and (not job.cases_only or "cases" in getattr(item, "fixturenames", ()))
 
 
 def _outcome(suite: Suite, job: Job) -> Outcome:

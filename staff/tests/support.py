@@ -38,7 +38,7 @@ def submission(
     folder: Path, changed: Mapping[str, str] | None = None, added: Mapping[str, str] | None = None
 ) -> Path:
     """Copy the solution into a new folder, then write or extend the files that are named."""
-    shutil.copytree(SOLUTION, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOLUTION, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     for name, text in (changed or {}).items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, "utf-8")

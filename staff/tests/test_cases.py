@@ -109,7 +109,7 @@ def test_another_format(folder):
     """Catches a file of a later format that is read as if it were of this one."""
     content = (folder / FILE).read_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    entry = json.loads(header["__metadata__"][METADATA_KEY]) | {"format": 99}
+    entry = json.loads(header["__metadata__"][METADATA_KEY]) | {"format": 99, "new_field": 1}
     reseal(folder, save(load(content), metadata={METADATA_KEY: json.dumps(entry)}))
     assert f"{FILE} has format 99, expected " in refusal(folder)
 

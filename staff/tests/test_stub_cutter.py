@@ -1,21 +1,19 @@
 """The cutter of the stubs, on small texts: what goes with a body, and what it refuses."""
 
 import ast
-import shutil
 import textwrap
 
 import pytest
 
-from staff.paths import SOLUTION
 from staff.release.stubs import StubError, cut, cut_text
+from staff.tests.support import submission
 from tests.harness.rubric import read_rubric
 
 
 def test_a_public_name_without_a_task_is_an_error(tmp_path):
     """Catches an answer that is released whole because the rubric forgot it."""
-    solution = shutil.copytree(SOLUTION, tmp_path / "s")
-    with (solution / "cs336_basics/rope.py").open("a") as file:
-        file.write("\n\ndef extra(x: int) -> int:\n    return x\n")
+    extra = "def extra(x: int) -> int:\n    return x"
+    solution = submission(tmp_path / "s", added={"cs336_basics/rope.py": extra})
     text = "cs336_basics/rope.py: extra belongs to no task; list it in assignment.toml, or make it"
     with pytest.raises(StubError, match=f"^{text} private$"):
         cut(solution, read_rubric())

@@ -53,7 +53,7 @@ def _factor(got: Tensor, expected: Tensor, arguments: Mapping[str, Plain]) -> st
     if not norm:
         return None
     factor = ((got * expected).sum() / norm).item()
-    if factor <= 0 or abs(factor - 1) < _CLOSE or not _same(got, factor * expected):
+    if factor <= 0 or abs(factor - 1) < 1e-3 or not _same(got, factor * expected):
         return None
     size = f"{factor:.4g} × too large" if factor > 1 else f"{1 / factor:.4g} × too small"
     said = f"every value is {size}"

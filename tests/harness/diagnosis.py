@@ -35,6 +35,12 @@ class Evidence:
     texts: dict[str, str] = field(default_factory=dict)
     """Outcomes of tests without saved cases: the first line, or "" for one that passed."""
 
+    def see(self, test: str, case: str, seen: Seen) -> None:
+        """Take down an outcome; of several of one case the worst stays."""
+        earlier = self.cases.get((test, case))
+        if earlier is None or seen.error > earlier.error:
+            self.cases[test, case] = seen
+
 
 def suspects(evidence: Evidence, signatures: Collection[Signature]) -> list[Signature]:
     """The known mistakes that would have given exactly what was seen.

@@ -79,8 +79,8 @@ class Suite:
             return result
         cases = getattr(item, "funcargs", {}).get("cases")
         if isinstance(cases, Cases):
-            seen = {(result.name, case): s for case, s in cases.seen.items()}
-            self.evidence[task_id].cases.update(seen)
+            for case, seen in cases.seen.items():
+                self.evidence[task_id].see(result.name, case, seen)
         else:
             self.evidence[task_id].texts[result.name] = result.lines[0] if result.lines else ""
         return result

@@ -69,7 +69,8 @@ def module(
         output = built(*inputs)
         seen["output"] = plain(output)
         if cotangent is not None:
-            (output * cotangent).sum().backward()
+            if output.requires_grad:
+                (output * cotangent).sum().backward()
             grads = {name: p.grad for name, p in built.named_parameters()}
             seen["gradients"] = {name: None if g is None else plain(g) for name, g in grads.items()}
     return seen

@@ -86,6 +86,25 @@ def check_parameters(
     check(not frozen, f"not trained, since requires_grad is False: {', '.join(frozen)}")
 
 
+def value_of(seen: Mapping[str, Plain], name: str) -> Tensor:
+    """The values of a probed module's parameter.
+
+    Raises:
+        WrongAnswer: there is none of that name.
+    """
+    values: dict[str, Tensor] = seen["values"]
+    found = ", ".join(values) or "none"
+    check(name in values, f"no parameter is called `{name}`; there are: {found}")
+    return values[name]
+
+
+def check_gradients_reach(gradients: Mapping[str, Tensor | None]) -> None:
+    """No parameter of a probed module is left without a gradient."""
+    for name, gradient in gradients.items():
+        reached = gradient is not None and bool((gradient != 0).any())
+        check(reached, f"no gradient reaches `{name}`")
+
+
 def check_placed(described: Mapping[str, Plain], *, device: str, dtype: str | None = None) -> None:
     """Every parameter or buffer of a probed module is where, and what, it was asked to be."""
     for name, tensor in described.items():
@@ -106,6 +125,8 @@ def check_truncated_normal(values: Tensor, std: float) -> None:
         bool(drawn.abs().max() <= 3 + 1e-6),
         f"a value lies {drawn.abs().max():.2f} standard deviations out",
     )
+    often = int(torch.unique(drawn, return_counts=True)[1].max())
+    check(often <= 10, f"one value stands there {often} times, so it was not drawn")
     inside = torch.erf(torch.tensor(3 / 2**0.5, dtype=torch.float64))
     theory = 0.5 + 0.5 * torch.erf(drawn / 2**0.5) / inside
     steps = torch.arange(count + 1, dtype=torch.float64) / count
