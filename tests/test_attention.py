@@ -18,8 +18,10 @@ from tests.harness.properties import (
     check_truncated_normal,
     value_of,
 )
+from tests.harness.recipes import Meta
 
 MULTIHEAD = "cs336_basics.attention:MultiHeadSelfAttention"
+SIZES = {"d_model": 8, "num_heads": 2}
 
 
 def attention_arguments(draw, mask=None):
@@ -176,6 +178,12 @@ def test_heads_are_joined_in_order(adapters, cases):
 
 
 @task("multihead_attention")
+def test_multihead_hides_the_future(adapters, cases):
+    """A finite fill lets the future in where the scores of the past are lower still."""
+    cases.check(adapters.run_multihead_self_attention)
+
+
+@task("multihead_attention")
 def test_multihead_leading_axes(adapters, cases):
     """One sequence alone, or several leading axes."""
     cases.check(adapters.run_multihead_self_attention)
@@ -255,14 +263,41 @@ def test_multihead_module(adapters, draw):
 @ours
 @task("multihead_attention")
 def test_multihead_takes_any_length(adapters, draw):
-    """One module attends over seven tokens and then over four as it does over four alone."""
-    arguments, x = {"d_model": 8, "num_heads": 2}, draw.normal(3, 7, 8)
-    calls = [{"inputs": [x[:, :4]]}, {"warm_up": [x], "inputs": [x[:, :4]]}]
-    fresh, used = (
-        adapters.probe("module", symbol=MULTIHEAD, arguments=arguments, **call)["output"]
-        for call in calls
+    """One module attends over seven tokens, then four, or four, then seven, as over each alone."""
+    long = draw.normal(3, 7, 8)
+    short = long[:, :4]
+    for first, second in ((long, short), (short, long)):
+        fresh, used = (
+            adapters.probe("module", symbol=MULTIHEAD, arguments=SIZES, inputs=[second], **before)
+            for before in ({}, {"warm_up": [first]})
+        )
+        why = "a module that has seen another length gives another answer"
+        check_close(used["output"], fresh["output"], why)
+
+
+@task("multihead_attention")
+def test_multihead_long_sequence(adapters, draw):
+    """A sequence may be longer than any mask that was made ahead, such as 1025 tokens."""
+    arguments = {**multihead_arguments(draw, d_model=2), "in_features": draw.normal(1025, 2)}
+    arguments["num_heads"] = 1
+    whole = adapters.run_multihead_self_attention(**arguments)
+    check(getattr(whole, "shape", None) == (1025, 2), "the shape is not that of the input")
+    start = {**arguments, "in_features": arguments["in_features"][:5]}
+    first = adapters.run_multihead_self_attention(**start)
+    check_close(whole[:5], first, "the first tokens of a long sequence get another answer")
+
+
+@ours
+@task("multihead_attention")
+def test_multihead_in_either_mode(adapters, draw):
+    """Attention is the same after `eval()` as while training."""
+    x = draw.normal(3, 5, 8)
+    training, evaluating = (
+        adapters.probe("module", symbol=MULTIHEAD, arguments=SIZES, inputs=[x], training=mode)
+        for mode in (True, False)
     )
-    check_close(used, fresh, "a module that has seen a longer sequence gives another answer")
+    why = "the answer changes with `train()` and `eval()`"
+    check_close(evaluating["output"], training["output"], why)
 
 
 @ours
@@ -280,9 +315,14 @@ def test_multihead_starts_random(adapters):
 @task("multihead_attention")
 def test_multihead_device_and_dtype(adapters, draw):
     """`device` and `dtype` are passed on to every projection, and a bfloat16 input stays one."""
-    arguments = {"d_model": 8, "num_heads": 2}
+    arguments = SIZES
     seen = adapters.probe(
-        "module", symbol=MULTIHEAD, arguments=arguments, device="meta", dtype="bfloat16"
+        "module",
+        symbol=MULTIHEAD,
+        arguments=arguments,
+        device="meta",
+        dtype="bfloat16",
+        inputs=[Meta(draw.normal(2, 5, 8).bfloat16())],
     )
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     x = draw.normal(2, 5, 8).bfloat16()
@@ -334,6 +374,38 @@ def test_moving_all_positions_changes_nothing(adapters, draw):
     start = adapter(**{**arguments, "token_positions": torch.arange(6)})
     moved = adapter(**{**arguments, "token_positions": torch.arange(6) + 20})
     check_close(moved, start, "moving every position by 20 changes the answer")
+
+
+@ours
+@task("multihead_attention_rope")
+def test_multihead_rope_gradient(adapters, draw):
+    """Gradients pass through the rotation to the input."""
+    arguments = rope_arguments(draw, torch.arange(6))
+    W = {name: arguments[f"{name}_proj_weight"].double() for name in "qkvo"}
+    angles = torch.arange(6)[:, None] * 10000.0 ** (-torch.arange(0, 4, 2).double() / 4)
+    turn = torch.polar(torch.ones_like(angles), angles)
+
+    def rotate(x):
+        return torch.view_as_real(torch.view_as_complex(x.reshape(3, 2, 6, 2, 2)) * turn).flatten(
+            -2
+        )
+
+    def reference(in_features):
+        Q, K, V = (F.linear(in_features, W[n]).unflatten(-1, (2, 4)).transpose(1, 2) for n in "qkv")
+        heads = F.scaled_dot_product_attention(rotate(Q), rotate(K), V, is_causal=True)
+        return F.linear(heads.transpose(1, 2).flatten(2), W["o"])
+
+    adapter = adapters.run_multihead_self_attention_with_rope
+    check_gradients(adapter, arguments, reference, "in_features")
+
+
+@ours
+@task("multihead_attention_rope")
+def test_multihead_rope_keeps_the_dtype(adapters, draw):
+    """A model in half precision stays in half precision."""
+    arguments = rope_arguments(draw, torch.arange(6))
+    names = ("in_features", *(f"{name}_proj_weight" for name in "qkvo"))
+    check_dtype_kept(adapters.run_multihead_self_attention_with_rope, arguments, *names)
 
 
 @ours

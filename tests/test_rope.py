@@ -141,13 +141,13 @@ def test_rope_keeps_the_dtype(adapters, draw):
 @task("rope")
 def test_half_precision_far_out(adapters, draw):
     """A bfloat16 vector far out is rotated by a float32 angle, so only its own digits are lost."""
-    x, positions = draw.normal(3, 8), torch.tensor([301, 777, 1023])
+    x, positions = draw.normal(6, 8), torch.tensor([301, 511, 700, 777, 900, 1023])
     exact = adapters.run_rope(**arguments_for(x.bfloat16().float(), positions, 1024))
     half = adapters.run_rope(**arguments_for(x.bfloat16(), positions, 1024))
     check(half.shape == exact.shape, "the shape is not that of the input")
-    # An angle in bfloat16 is off by a radian here; cosines rounded to bfloat16 by a hundredth.
+    # Frequencies in bfloat16 are off by a tenth of a radian here, cosines by a hundredth at most.
     worst = (half.float() - exact).abs().max() / x.abs().max()
-    check(bool(worst < 0.1), "the angles of bfloat16 inputs are not precise")
+    check(bool(worst < 0.03), "the angles of bfloat16 inputs are not precise")
 
 
 @ours

@@ -12,6 +12,7 @@ from tests.harness.properties import (
     check_parameters,
     check_placed,
     check_rows_alone,
+    check_truncated_normal,
     value_of,
 )
 
@@ -93,6 +94,40 @@ def test_block_without_sublayers_is_identity(adapters, draw):
         weights[name] = torch.zeros_like(weights[name])
     output = adapters.run_transformer_block(**{**arguments, "weights": weights})
     check_close(output, arguments["in_features"], "the residual path is not x itself")
+
+
+@ours
+@task("transformer_block")
+def test_block_passes_gradients_along(adapters, draw):
+    """When both halves write zeros, the gradient too passes along the stream untouched."""
+    arguments, cotangent = block_arguments(draw), draw.normal(3, 6, 8)
+    weights = dict(arguments["weights"])
+    for name in ("attn.output_proj.weight", "ffn.w2.weight"):
+        weights[name] = torch.zeros_like(weights[name])
+    silent = {**arguments, "weights": weights}
+    answer = adapters.run_transformer_block.answer(silent, cotangent, ["in_features"])
+    found = answer.gradients["in_features"]
+    check(found is not None, "no gradient reaches the input: is something detached on the way?")
+    check_close(found, cotangent, "the residual path does not pass gradients on")
+
+
+@ours
+@task("transformer_block")
+def test_block_refuses_long_sequences(adapters, draw):
+    """A sequence of more than max_seq_len tokens is an error."""
+    arguments = {**block_arguments(draw), "in_features": draw.normal(1, 11, 8)}
+    why = "max_seq_len is 10 and the sequence has 11 tokens"
+    adapters.run_transformer_block.error(why, **arguments)
+
+
+@ours
+@task("transformer_block")
+def test_block_starts_random(adapters):
+    """The weights start as their own layers draw them."""
+    sizes = {**BLOCK_SIZES, "d_model": 96, "d_ff": 64}
+    seen = adapters.probe("module", symbol=BLOCK, arguments=sizes, seed=5)
+    check_truncated_normal(value_of(seen, "attn.v_proj.weight"), (2 / 192) ** 0.5)
+    check_truncated_normal(value_of(seen, "ffn.w2.weight"), (2 / 160) ** 0.5)
 
 
 @task("transformer_block")
@@ -186,6 +221,12 @@ def test_lm_matches_saved_tensors(adapters, cases):
 
 
 @task("transformer_lm")
+def test_lm_of_a_small_stream(adapters, cases):
+    """The final norm uses an eps of 1e-5: a stream of size 1e-3 shows it."""
+    cases.check(adapters.run_transformer_lm)
+
+
+@task("transformer_lm")
 def test_lm_lengths(adapters, cases):
     """From one token to the whole context."""
     cases.check(adapters.run_transformer_lm)
@@ -248,6 +289,17 @@ def test_lm_module(adapters, draw):
     extra = set(seen["state"]) - set(LM_SHAPES)
     check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
     check_gradients_reach(seen["gradients"])
+
+
+@ours
+@task("transformer_lm")
+def test_lm_starts_random(adapters):
+    """The weights start as their own layers draw them: embedding, head and blocks."""
+    sizes = {**LM_SIZES, "d_model": 96, "d_ff": 64, "vocab_size": 100, "num_layers": 1}
+    seen = adapters.probe("module", symbol=LM, arguments=sizes, seed=6)
+    check_truncated_normal(value_of(seen, "token_embeddings.weight"), 1.0)
+    check_truncated_normal(value_of(seen, "lm_head.weight"), (2 / 196) ** 0.5)
+    check_truncated_normal(value_of(seen, "layers.0.ffn.w1.weight"), (2 / 160) ** 0.5)
 
 
 @ours

@@ -71,11 +71,14 @@ class Bridge(Protocol):
         arguments: Mapping[str, Plain],
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
-        device: str | None = None,
+        *,
+        refusal: bool = False,
     ) -> Answer | Raised:
-        """Call an adapter with fresh copies of `arguments`, on `device` or the bridge's own.
+        """Call an adapter with fresh copies of `arguments`.
 
         With a `cotangent`, the answer holds the gradients with respect to the arguments `wrt`.
+        A call that must be refused runs on the CPU, since a look-up out of range on a GPU ends the
+        whole process, and its exception is not explained.
 
         Raises:
             Missing: the submission has no such adapter.
@@ -124,13 +127,11 @@ class Adapter:
     def error(self, why: str, **arguments: Plain) -> str:
         """Run it where it must refuse, and return the type of its exception.
 
-        This runs on the CPU: a look-up out of range on a GPU ends the whole process.
-
         Raises:
             NotStarted: a stub was reached, or the adapter is missing.
             WrongAnswer: it answered; the message is `why`.
         """
-        reply = self._call(arguments, device="cpu")
+        reply = self._call(arguments, refusal=True)
         if isinstance(reply, Raised):
             return reply.type
         raise WrongAnswer(f"no error was raised, but {why}")
@@ -140,10 +141,13 @@ class Adapter:
         arguments: Mapping[str, Plain],
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
-        device: str | None = None,
+        *,
+        refusal: bool = False,
     ) -> Answer | Raised:
         try:
-            reply = self._adapters.bridge.call(self.name, arguments, cotangent, wrt, device)
+            reply = self._adapters.bridge.call(
+                self.name, arguments, cotangent, wrt, refusal=refusal
+            )
         except Missing as missing:
             raise NotStarted(f"{missing}; add it to your adapters") from None
         if isinstance(reply, Raised) and reply.by_stub:

@@ -2,7 +2,7 @@
 
 A known mistake is named only when it is the only one that would have given every failing case
 and none of the passing ones. A task that fails exactly as it would with a mistake of another
-task is told so. Otherwise the numbers speak: a clue, or the plain comparison.
+task, which fails too, is told so. Otherwise the numbers speak: a clue, or the plain comparison.
 """
 
 from __future__ import annotations
@@ -76,8 +76,11 @@ def explain(
         if not any(test.state in _FAILED for test in task.tests):
             explained[task.id] = task
             continue
-        found = suspects(evidence.get(task.id, Evidence()), signatures.get(task.id, ()))
         upstream = [explained[t] for t in rubric.required_by(task.id) if t in explained]
+        failing = {t.id for t in upstream if any(test.state in _FAILED for test in t.tests)}
+        known = signatures.get(task.id, ())
+        possible = [s for s in known if s.mistake.task in {task.id, *failing}]
+        found = suspects(evidence.get(task.id, Evidence()), possible)
         explained[task.id] = _explained(task, _narrowed(found, upstream), upstream, hints)
     return msgspec.structs.replace(result, tasks=tuple(explained.values()))
 

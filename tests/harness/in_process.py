@@ -42,13 +42,15 @@ class InProcess:
         arguments: Mapping[str, Plain],
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
-        device: str | None = None,
+        *,
+        refusal: bool = False,
     ) -> Answer | Raised:
         """Call an adapter; see `Bridge.call`."""
         function: Callable[..., Any] | None = getattr(self._adapters, adapter, None)
         if function is None:
             raise Missing(f"{self.submission.adapters_file.name} has no {adapter}")
-        real = realise(dict(arguments), torch.device(device or self.device))
+        device = torch.device("cpu" if refusal else self.device)
+        real = realise(dict(arguments), device)
         for name in wrt:
             real[name].requires_grad_()
         try:
@@ -61,8 +63,9 @@ class InProcess:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer
-            again = realise(dict(arguments), torch.device(device or self.device))
-            return self._raised(error, self._complaint(adapter, again, error))
+            told = refusal or adapter in self._asked or isinstance(error, NotImplementedError)
+            again = {} if told else realise(dict(arguments), device)
+            return self._raised(error, "" if told else self._complaint(adapter, again))
         finally:
             _restore_torch()
             self._prove_origin()
@@ -79,10 +82,8 @@ class InProcess:
             _restore_torch()
             self._prove_origin()
 
-    def _complaint(self, adapter: str, arguments: dict[str, Any], error: BaseException) -> str:
+    def _complaint(self, adapter: str, arguments: dict[str, Any]) -> str:
         """Ask the annotations, once for each adapter: a second time they would say the same."""
-        if adapter in self._asked or isinstance(error, NotImplementedError):
-            return ""
         self._asked.add(adapter)
         return self._annotated.complaint(adapter, arguments)
 

@@ -32,6 +32,7 @@ def module(
     device: str | None = None,
     seed: int = 0,
     weights: Mapping[str, Tensor] | None = None,
+    training: bool = True,
     warm_up: Sequence[Tensor] | None = None,
     inputs: Sequence[Tensor] | None = None,
     cotangent: Tensor | None = None,
@@ -45,6 +46,7 @@ def module(
         device: name of the device to construct it on, such as `meta`.
         seed: of torch's generator on the CPU, set before the construction.
         weights: a state dict to load (strictly) after the construction.
+        training: the mode to put the module in.
         warm_up: positional arguments of a call before the one that is observed.
         inputs: positional arguments of one call.
         cotangent: the gradient of a loss with respect to the output of that call.
@@ -63,11 +65,12 @@ def module(
     }
     if device != "meta":
         seen["values"] = {name: plain(p) for name, p in built.named_parameters()}
+    built.train(training)
     if warm_up is not None:
         built(*warm_up)
     if inputs is not None:
         output = built(*inputs)
-        seen["output"] = plain(output)
+        seen["output"] = _describe(output) if output.device.type == "meta" else plain(output)
         if cotangent is not None:
             if output.requires_grad:
                 (output * cotangent).sum().backward()

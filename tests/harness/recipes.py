@@ -38,5 +38,16 @@ class Expanded:
         return self.tensor.to(device, copy=True).expand(self.sizes)
 
 
-Recipe = Strided | Expanded
-RECIPES: tuple[type[Strided] | type[Expanded], ...] = (Strided, Expanded)
+@dataclass(frozen=True)
+class Meta:
+    """A tensor with a shape and a dtype but no values, on a device that every machine has."""
+
+    tensor: Tensor
+
+    def build(self, device: torch.device) -> Tensor:
+        """Forget the values; the device asked for doesn't matter."""
+        return self.tensor.to("meta")
+
+
+Recipe = Strided | Expanded | Meta
+RECIPES: tuple[type[Recipe], ...] = (Strided, Expanded, Meta)
