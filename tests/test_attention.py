@@ -12,13 +12,13 @@ from tests.harness.properties import (
     check_gradients_reach,
     check_inputs_kept,
     check_memory_layouts,
+    check_no_strangers,
     check_parameters,
     check_placed,
     check_rows_alone,
     check_truncated_normal,
     value_of,
 )
-from tests.harness.recipes import Meta
 
 MULTIHEAD = "cs336_basics.attention:MultiHeadSelfAttention"
 SIZES = {"d_model": 8, "num_heads": 2}
@@ -317,12 +317,7 @@ def test_multihead_device_and_dtype(adapters, draw):
     """`device` and `dtype` are passed on to every projection, and a bfloat16 input stays one."""
     arguments = SIZES
     seen = adapters.probe(
-        "module",
-        symbol=MULTIHEAD,
-        arguments=arguments,
-        device="meta",
-        dtype="bfloat16",
-        inputs=[Meta(draw.normal(2, 5, 8).bfloat16())],
+        "module", symbol=MULTIHEAD, arguments=arguments, device="meta", dtype="bfloat16"
     )
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     x = draw.normal(2, 5, 8).bfloat16()
@@ -330,6 +325,7 @@ def test_multihead_device_and_dtype(adapters, draw):
         "module", symbol=MULTIHEAD, arguments=arguments, dtype="bfloat16", inputs=[x]
     )
     check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
+    check_no_strangers(seen["strangers"])
 
 
 @ours

@@ -9,6 +9,7 @@ from tests.harness.properties import (
     check_gradients_reach,
     check_inputs_kept,
     check_memory_layouts,
+    check_no_strangers,
     check_parameters,
     check_placed,
     check_rows_alone,
@@ -195,6 +196,7 @@ def test_block_device_and_dtype(adapters, draw):
         "module", symbol=BLOCK, arguments=BLOCK_SIZES, dtype="bfloat16", inputs=[x]
     )
     check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
+    check_no_strangers(seen["strangers"])
 
 
 @ours
@@ -323,3 +325,4 @@ def test_lm_device_and_dtype(adapters, draw):
     ids = draw.integers(11, 2, 5)
     seen = adapters.probe("module", symbol=LM, arguments=LM_SIZES, dtype="bfloat16", inputs=[ids])
     check(seen["output"].dtype == torch.bfloat16, f"a bfloat16 model gives {seen['output'].dtype}")
+    check_no_strangers(seen["strangers"])

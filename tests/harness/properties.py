@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -111,6 +111,14 @@ def check_placed(described: Mapping[str, Plain], *, device: str, dtype: str | No
         check(tensor["device"] == device, f"`{name}` is on {tensor['device']}, asked for {device}")
         if dtype is not None:
             check(tensor["dtype"] == dtype, f"`{name}` is {tensor['dtype']}, asked for {dtype}")
+
+
+def check_no_strangers(met: Sequence[str]) -> None:
+    """No tensor that was made without a device meets the input's in a probed module."""
+    where = ", ".join(dict.fromkeys(met))
+    check(
+        not met, f"a tensor made without `device` meets the input in {where}: on a GPU they differ"
+    )
 
 
 def check_truncated_normal(values: Tensor, std: float) -> None:

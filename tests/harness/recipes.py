@@ -38,16 +38,5 @@ class Expanded:
         return self.tensor.to(device, copy=True).expand(self.sizes)
 
 
-@dataclass(frozen=True)
-class Meta:
-    """A tensor with a shape and a dtype but no values, on a device that every machine has."""
-
-    tensor: Tensor
-
-    def build(self, device: torch.device) -> Tensor:
-        """Forget the values; the device asked for doesn't matter."""
-        return self.tensor.to("meta")
-
-
-Recipe = Strided | Expanded | Meta
-RECIPES: tuple[type[Recipe], ...] = (Strided, Expanded, Meta)
+Recipe = Strided | Expanded
+RECIPES: tuple[type[Recipe], ...] = (Strided, Expanded)
