@@ -18,6 +18,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import beartype.claw  # noqa: F401 - children that check annotations find it loaded
+import jaxtyping  # noqa: F401
 import msgspec
 import pytest
 import torch
@@ -27,6 +29,9 @@ from staff.paths import ROOT, TESTS
 from tests.harness.errors import HarnessError
 from tests.harness.fingerprints import Seen
 from tests.harness.plugin import SUITE, Suite, task_of
+
+_PATIENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
+"""Children share the cores, so a thread that waits must not spin."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +74,7 @@ def run_warm(
     """
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "staff.grader.warm", str(cases.resolve())],
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, **_PATIENT, **(environment or {})},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -179,7 +184,9 @@ def main() -> None:
     os.dup2(silent, 1)
     options = ["--config-file", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
     options += ["--confcutdir", str(TESTS), "--cases", sys.argv[1]]
-    options += ["-p", "no:cacheprovider", "-p", "no:logging"]
+    options += ["--capture=no"]
+    for plugin in ("cacheprovider", "logging", "warnings", "threadexception", "faulthandler"):
+        options += ["-p", f"no:{plugin}"]
     status = pytest.main([*options, str(TESTS)], plugins=[_Forks(jobs, out)])
     sys.exit(0 if status == pytest.ExitCode.OK else int(status))
 
