@@ -272,8 +272,10 @@ def test_lm_refuses_what_it_does_not_know(adapters, draw):
     arguments = lm_arguments(draw)
     unknown = {**arguments, "in_indices": torch.tensor([[0, 11]])}
     adapters.run_transformer_lm.error("vocab_size is 11 and an id is 11", **unknown)
-    long = {**arguments, "in_indices": draw.integers(11, 1, 11)}
-    adapters.run_transformer_lm.error("context_length is 10 and the sequence has 11 tokens", **long)
+    for length in (14, 11):
+        long = {**arguments, "in_indices": draw.integers(11, 1, length)}
+        why = f"context_length is 10 and the sequence has {length} tokens"
+        adapters.run_transformer_lm.error(why, **long)
 
 
 @ours

@@ -15,6 +15,7 @@ import os
 import selectors
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -178,6 +179,7 @@ def _outcome(suite: Suite, job: Job) -> Outcome:
 
 def main() -> None:
     """Run the jobs that come in."""
+    warnings.simplefilter("ignore")
     jobs = msgspec.json.decode(sys.stdin.buffer.read(), type=list[Job])
     out = os.dup(1)
     silent = os.open(os.devnull, os.O_WRONLY)

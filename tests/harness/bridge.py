@@ -134,7 +134,7 @@ class Adapter:
         reply = self._call(arguments, refusal=True)
         if isinstance(reply, Raised):
             return reply.type
-        raise WrongAnswer(f"no error was raised, but {why}")
+        raise WrongAnswer(f"no error was raised, but {why}", f"the answer {_ending(reply.output)}")
 
     def _call(
         self,
@@ -207,6 +207,14 @@ class Adapters:
         if written is True:
             return f"`{names[0]}` answers; fill in `{adapter}` in {frame.file}"
         return f"not started: write {self.task.files[0]}, then `{adapter}` in {frame.file}"
+
+
+def _ending(output: Plain) -> str:
+    """The last values of an answer that should not have been given."""
+    if not isinstance(output, Tensor) or not output.numel():
+        return f"is a {type(output).__name__}"
+    values = ", ".join(f"{value:.4g}" for value in output.flatten()[-3:].tolist())
+    return f"has shape {tuple(output.shape)} and ends in {values}"
 
 
 def _crash_lines(name: str, raised: Raised) -> list[str]:

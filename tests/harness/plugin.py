@@ -13,7 +13,7 @@ from tests.harness import terminal
 from tests.harness.bridge import Adapters, Bridge
 from tests.harness.cases import FIXTURES, Cases, Fixtures
 from tests.harness.diagnosis import Evidence, Hints, explain
-from tests.harness.errors import Finding, HarnessError, SubmissionError, WrongAnswer
+from tests.harness.errors import Crashed, Finding, HarnessError, SubmissionError, WrongAnswer
 from tests.harness.in_process import InProcess
 from tests.harness.results import State, SuiteResult, TestResult
 from tests.harness.rubric import Rubric, Task, read_rubric
@@ -82,7 +82,7 @@ class Suite:
             for case, seen in cases.seen.items():
                 self.evidence[task_id].see(result.name, case, seen)
         else:
-            self.evidence[task_id].texts[result.name] = result.lines[0] if result.lines else ""
+            self.evidence[task_id].texts[result.name] = _said(error)
         return result
 
 
@@ -234,6 +234,14 @@ def _state(error: BaseException | None) -> State:
     if error is None:
         return State.PASSED
     return error.state if isinstance(error, Finding) else State.WRONG
+
+
+def _said(error: BaseException | None) -> str:
+    """What a failure says, short of the student's own lines; "" where there is none."""
+    if error is None:
+        return ""
+    lines = error.lines if isinstance(error, Finding) else str(error).splitlines()
+    return " · ".join(lines[:1] if isinstance(error, Crashed) else lines[:2])
 
 
 def _lines(item: pytest.Item, error: BaseException | None) -> list[str]:

@@ -107,10 +107,10 @@ def check_gradients_reach(gradients: Mapping[str, Tensor | None]) -> None:
 
 def check_placed(described: Mapping[str, Plain], *, device: str, dtype: str | None = None) -> None:
     """Every parameter or buffer of a probed module is where, and what, it was asked to be."""
-    for name, tensor in described.items():
-        check(tensor["device"] == device, f"`{name}` is on {tensor['device']}, asked for {device}")
-        if dtype is not None:
-            check(tensor["dtype"] == dtype, f"`{name}` is {tensor['dtype']}, asked for {dtype}")
+    asked = {"device": device} if dtype is None else {"device": device, "dtype": dtype}
+    for what, wanted in asked.items():
+        wrong = [f"`{name}`" for name, tensor in described.items() if tensor[what] != wanted]
+        check(not wrong, f"{what} {wanted} was asked for and not given to {', '.join(wrong)}")
 
 
 def check_no_strangers(met: Sequence[str]) -> None:
