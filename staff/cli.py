@@ -119,6 +119,9 @@ def audit(
     whole: Annotated[
         bool, typer.Option("--whole", help="Run every test on every mistake, not a sample.")
     ] = False,
+    pairs: Annotated[
+        int, typer.Option(metavar="N", help="Put N random pairs of mistakes together instead.")
+    ] = 0,
     fixtures: Annotated[Path, typer.Option(metavar="DIR", help="The saved cases.")] = FIXTURES,
 ) -> None:
     """Run every mistake and every alternate through the suite; exit 1 if anything falls short."""
@@ -126,8 +129,18 @@ def audit(
 
     from staff.audit.audit import audit as run_audit
     from staff.audit.figure import draw
+    from staff.audit.pairs import audit_pairs
     from staff.audit.show import mistakes_table, totals
 
+    if pairs:
+        with _Progress("auditing") as progress:
+            verdicts = audit_pairs(pairs, fixtures, progress.say)
+        wrong = [(v, problem) for v in verdicts for problem in v.problems]
+        for verdict, problem in wrong:
+            console.print(f"{verdict.first} with {verdict.second}: {problem}", markup=False)
+        named = sum(bool(verdict.named) for verdict in verdicts)
+        console.print(f"{len(verdicts)} pairs · {named} with a name · {len(wrong)} told wrongly")
+        raise typer.Exit(1 if wrong else 0)
     with _Progress("auditing") as progress:
         found = run_audit(read_rubric(), fixtures, progress.say, whole=whole)
     if figure is not None:
