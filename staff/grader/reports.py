@@ -89,9 +89,14 @@ def table(grades: list[Grade]) -> Table:
     return shown
 
 
+def _wrong(task: TaskResult) -> str:
+    if task.blames:
+        return f"{task.id}: see {task.blames}"
+    return f"{task.id}: known mistake" if task.known else f"{task.id}: wrong"
+
+
 def _state(tasks: tuple[TaskResult, ...]) -> str:
     waiting = sum(task.state is State.NOT_STARTED for task in tasks)
-    wrong = [task.id for task in tasks if task.state in (State.WRONG, State.CRASHED)]
-    said = [f"{', '.join(wrong)}: wrong"] if wrong else []
+    said = [_wrong(task) for task in tasks if task.state in (State.WRONG, State.CRASHED)]
     said += [f"{waiting} not started"] if waiting else []
     return " · ".join(said) or "✓"

@@ -125,7 +125,9 @@ def _worst(got: Tensor, expected: Tensor, errors: Tensor, limit: float) -> Diffe
     error = errors.max().item()
     place = _first(errors == error)
     wrong = int((errors > limit).sum())
-    text = f"got {_number(got[place])} at {list(place)}, expected {_number(expected[place])}"
+    digits = 5 if _number(got[place]) != _number(expected[place]) else 9
+    right = _number(expected[place], digits)
+    text = f"got {_number(got[place], digits)} at {list(place)}, expected {right}"
     if math.isfinite(error):
         allowed = error / limit if limit else error
         text += f"; error {allowed:.3g} × what is allowed"
@@ -136,8 +138,8 @@ def _first(mask: Tensor) -> tuple[int, ...]:
     return tuple(mask.nonzero()[0].tolist())
 
 
-def _number(value: Tensor) -> str:
-    return f"{value.item():.5g}"
+def _number(value: Tensor, digits: int = 5) -> str:
+    return f"{value.item():.{digits}g}"
 
 
 def _shape(tensor: Tensor) -> str:
