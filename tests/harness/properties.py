@@ -13,6 +13,7 @@ from tests.harness.plain import Plain
 from tests.harness.recipes import Expanded, Strided
 
 Arguments = Mapping[str, Plain]
+UNLIKE_ANSWERS = "two equal calls give unlike answers"
 
 
 def check_inputs_kept(adapter: Adapter, arguments: Arguments) -> None:
@@ -71,9 +72,7 @@ def check_dtype_kept(adapter: Adapter, arguments: Arguments, *names: str) -> Non
 
 def check_deterministic(adapter: Adapter, arguments: Arguments) -> None:
     """Two calls with the same inputs give the same answer, bit for bit."""
-    check_close(
-        adapter(**arguments), adapter(**arguments), "two equal calls give unlike answers", limit=0.0
-    )
+    check_close(adapter(**arguments), adapter(**arguments), UNLIKE_ANSWERS, limit=0.0)
 
 
 def check_parameters(
