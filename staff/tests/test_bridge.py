@@ -28,9 +28,9 @@ class Fake:
     device: str = "cpu"
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def call(self, *arguments):
+    def call(self, *arguments, refusal: bool):
         """Give the reply."""
-        self.calls.append(arguments)
+        self.calls.append((*arguments, refusal))
         return self._give(self.reply)
 
     def probe(self, name: str, arguments: Mapping[str, Any]):
@@ -69,8 +69,8 @@ def test_an_answer_arrives():
     assert adapters(fake).run_rope(x=1) == 3
     assert adapters(fake).run_rope.answer({"x": 1}, cotangent, ["x"]).gradients == {"x": None}
     assert fake.calls == [
-        ("run_rope", {"x": 1}, None, (), None),
-        ("run_rope", {"x": 1}, cotangent, ["x"], None),
+        ("run_rope", {"x": 1}, None, (), False),
+        ("run_rope", {"x": 1}, cotangent, ["x"], False),
     ]
 
 
@@ -148,9 +148,12 @@ def test_what_must_be_refused():
     """Catches an answer where an error was promised, or a stub that passes for a refusal."""
     fake = Fake(Raised("IndexError", "17"), device="cuda")
     assert adapters(fake).run_rope.error("17 is too much", x=17) == "IndexError"
-    assert fake.calls[-1][-1] == "cpu"
-    with pytest.raises(WrongAnswer, match=r"^no error was raised, but 17 is too much$"):
-        adapters(Fake(Answer(1))).run_rope.error("17 is too much", x=17)
+    assert fake.calls[-1][-1] is True
+    said = (
+        r"^no error was raised, but 17 is too much\nthe answer has shape \(2,\) and ends in 3, 4$"
+    )
+    with pytest.raises(WrongAnswer, match=said):
+        adapters(Fake(Answer(torch.tensor([3.0, 4.0])))).run_rope.error("17 is too much", x=17)
     with pytest.raises(NotStarted, match="not started: write"):
         adapters(Fake(stub("rope: handout §2.6", BODY))).run_rope.error("17 is too much")
 

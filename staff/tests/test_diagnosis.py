@@ -130,9 +130,18 @@ def test_the_cause_upstream():
     """A block that fails as it would with the student's rmsnorm says so, and names that task."""
     known = {"transformer_block": [signature("slip", one=value(ERROR))]}
     seen = {"transformer_block": evidence(one=value(ERROR))}
-    task = explained("transformer_block", {"transformer_block": None}, seen, known)
+    failing = {"transformer_block": None, "rmsnorm": None}
+    task = explained("transformer_block", failing, seen, known)
     assert task.blames == "rmsnorm"
     assert task.tests[0].lines[0] == "fails exactly as it would with your `rmsnorm`: of slip"
+
+
+def test_a_task_that_passes_is_not_blamed():
+    """Numbers that an upstream mistake would give are no proof while its own task passes."""
+    known = {"transformer_block": [signature("slip", one=value(ERROR))]}
+    seen = {"transformer_block": evidence(one=value(ERROR))}
+    task = explained("transformer_block", {"transformer_block": None}, seen, known)
+    assert (task.blames, task.known) == (None, None)
 
 
 def test_an_unknown_cause_upstream():
