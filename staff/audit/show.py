@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from staff.audit.audit import Audit, CaseMargins
+from staff.audit.audit import Audit
 
 
 def mistakes_table(audit: Audit) -> Table:
@@ -58,9 +58,3 @@ def _nearest_wrong(audit: Audit) -> str:
 def _furthest_right(audit: Audit) -> str:
     furthest = max((v for v in audit.alternates if v.id != "solution"), key=lambda v: v.worst)
     return f"furthest right answer {furthest.worst:.2f} of it ({furthest.id})"
-
-
-def weakest_cases(audit: Audit) -> list[CaseMargins]:
-    """The cases in which right and wrong lie closest together, those first."""
-    told = [case for case in audit.cases if case.wrong is not None]
-    return sorted(told, key=lambda case: (case.wrong or 0.0) / case.limit)
