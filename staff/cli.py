@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from staff.paths import ROOT, SOLUTION
+from tests.harness.diagnosis import Hints
 from tests.harness.errors import HarnessError
 from tests.harness.fixtures import FIXTURES
 from tests.harness.rubric import read_rubric
@@ -38,6 +39,10 @@ def grade(
     ],
     out: Out = Path("grades"),
     fixtures: Annotated[Path, typer.Option(metavar="DIR", help="The saved cases.")] = FIXTURES,
+    hints: Annotated[
+        Hints,
+        typer.Option(help="How much a failure says: the numbers, a question too, the mistake too."),
+    ] = "full",
 ) -> None:
     """Grade submissions, each in a process of its own, and write a report for each.
 
@@ -56,12 +61,12 @@ def grade(
     order = unique_names(submissions)
     grades = {}
     with _Progress("grading") as progress:
-        for done in grade_all(submissions, fixtures, rubric.limits.suite_seconds):
+        for done in grade_all(submissions, fixtures, rubric.limits.suite_seconds, hints):
             write_reports(done, rubric, out / done.submission)
             grades[done.submission] = done
             progress.say("grading", len(grades), len(order))
     console.print(table([grades[name] for name in order]))
-    console.print(f"\nReports in {out}/ · read {out / order[-1] / 'report.txt'}", markup=False)
+    console.print(f"\nReports in {out}/ · open {out / order[-1] / 'report.html'}", markup=False)
     raise typer.Exit(0 if all(g.graded for g in grades.values()) else 1)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from tests.harness.diagnosis import Hints
 from tests.harness.results import SuiteResult
 
 FORMAT = 1
@@ -29,6 +30,8 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     run: SuiteRun
     fixtures: str
     """Where the cases came from."""
+    hints: Hints = "full"
+    """How much the messages were to say."""
 
     @property
     def graded(self) -> bool:

@@ -15,37 +15,43 @@ import msgspec
 
 from staff.grader.grade import Grade, SuiteRun
 from staff.grader.intake import name_of, opened
+from tests.harness.diagnosis import Hints
 from tests.harness.errors import SubmissionError
 
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 
 
-def grade_all(paths: Sequence[Path], fixtures: Path, seconds: float) -> Iterator[Grade]:
+def grade_all(
+    paths: Sequence[Path], fixtures: Path, seconds: float, hints: Hints = "full"
+) -> Iterator[Grade]:
     """Grade submissions, and yield each grade as it comes.
 
     Args:
         paths: folders or archives.
         fixtures: the folder of saved cases.
         seconds: wall time for one submission; one that takes longer could not be graded.
+        hints: how much a failure says.
     """
     names = unique_names(paths)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         jobs = [
-            pool.submit(grade_one, path, name, fixtures, seconds)
+            pool.submit(grade_one, path, name, fixtures, seconds, hints)
             for path, name in zip(paths, names, strict=True)
         ]
         for job in as_completed(jobs):
             yield job.result()
 
 
-def grade_one(path: Path, name: str, fixtures: Path, seconds: float) -> Grade:
+def grade_one(
+    path: Path, name: str, fixtures: Path, seconds: float, hints: Hints = "full"
+) -> Grade:
     """Grade one submission."""
     try:
         with opened(path) as folder:
-            run = _run(folder.resolve(), fixtures.resolve(), seconds)
+            run = _run(folder.resolve(), fixtures.resolve(), seconds, hints)
     except SubmissionError as error:
         run = SuiteRun(problem=str(error))
-    return Grade(submission=name, run=run, fixtures=fixtures.name)
+    return Grade(submission=name, run=run, fixtures=fixtures.name, hints=hints)
 
 
 def unique_names(paths: Sequence[Path]) -> list[str]:
@@ -59,12 +65,12 @@ def unique_names(paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def _run(folder: Path, fixtures: Path, seconds: float) -> SuiteRun:
+def _run(folder: Path, fixtures: Path, seconds: float, hints: Hints) -> SuiteRun:
     with TemporaryDirectory(prefix="grade-") as scratch, (Path(scratch) / "log").open("w+b") as log:
         result = Path(scratch) / "result.json"
         command = [sys.executable, "-I", "-m", "staff.grader.suite"]
         process = subprocess.Popen(
-            [*command, str(folder), str(fixtures), str(result)],
+            [*command, str(folder), str(fixtures), hints, str(result)],
             cwd=scratch,
             env={key: os.environ[key] for key in _KEPT if key in os.environ},
             stdin=subprocess.DEVNULL,

@@ -32,7 +32,7 @@ class _Collector:
             self.run = SuiteRun(problem=suite.problem)
 
 
-def run_suite(submission: Path, fixtures: Path) -> SuiteRun:
+def run_suite(submission: Path, fixtures: Path, hints: str) -> SuiteRun:
     """Run the suite in this process, which may be used for one submission only."""
     collector = _Collector()
     start = time.perf_counter()
@@ -45,6 +45,7 @@ def run_suite(submission: Path, fixtures: Path) -> SuiteRun:
             "no:cacheprovider",
             f"--submission={submission}",
             f"--cases={fixtures}",
+            f"--hints={hints}",
             str(TESTS),
         ],
         plugins=[collector],
@@ -57,8 +58,9 @@ def run_suite(submission: Path, fixtures: Path) -> SuiteRun:
 
 def main() -> None:
     """Run the suite on the submission named first, and write the result to the file named last."""
-    submission, fixtures, result = (Path(argument) for argument in sys.argv[1:])
-    result.write_bytes(msgspec.json.encode(run_suite(submission, fixtures)))
+    submission, fixtures, hints, result = sys.argv[1:]
+    run = run_suite(Path(submission), Path(fixtures), hints)
+    Path(result).write_bytes(msgspec.json.encode(run))
 
 
 if __name__ == "__main__":
