@@ -9,6 +9,7 @@ import zipfile
 import pytest
 
 from staff import cli
+from staff.catalogue.patches import load_mistakes, patched
 from staff.fixtures import build, diff
 from staff.grader.grade import read_grade
 from staff.paths import ROOT, SOLUTION
@@ -43,13 +44,32 @@ def test_grading(run, unstarted, tmp_path):
     assert status == 0
     row = next(line.split() for line in out.splitlines() if line.startswith("ada"))
     assert row == ["ada", "0", "/", "30", "0", "%", "12", "not", "started"]
-    assert f"read {tmp_path / 'out'}/ada/report.txt" in out.replace("\n", "")
+    assert f"open {tmp_path / 'out'}/ada/report.html" in out.replace("\n", "")
     assert {f.name for f in (tmp_path / "out/ada").iterdir()} == {
-        *("grade.json", "results.json", "report.txt")
+        *("grade.json", "results.json", "junit.xml"),
+        *("report.txt", "report.html", "report.md"),
     }
     assert read_grade(tmp_path / "out/ada/grade.json").run.result.possible == 30
     scores = json.loads((tmp_path / "out/ada/results.json").read_text("utf-8"))["tests"]
     assert sum(test["max_score"] for test in scores) == 30
+
+
+def test_hints_are_passed_on(run, tmp_path):
+    """Catches a mistake that is named, or drawn, though the instructor asked for less."""
+    slipped = tmp_path / "eve"
+    patched([m for m in load_mistakes() if m.id == "rmsnorm-sum-over-axis-1"], SOLUTION, slipped)
+    for hints in ("nudge", "full"):
+        status, _, _ = run("grade", slipped, "--out", tmp_path / hints, "--hints", hints)
+        assert status == 0
+    said = {h: (tmp_path / h / "eve/report.txt").read_text("utf-8") for h in ("nudge", "full")}
+    assert "This is what comes out when" in said["full"]
+    assert "This is what comes out when" not in said["nudge"]
+    assert "Ask yourself: " in said["nudge"]
+    pages = {h: (tmp_path / h / "eve/report.html").read_text("utf-8") for h in said}
+    assert 'class="title">expected' in pages["full"]
+    assert 'class="title">expected' not in pages["nudge"]
+    assert 'class="title">where it differs' in pages["nudge"]
+    assert read_grade(tmp_path / "nudge/eve/grade.json").hints == "nudge"
 
 
 def test_what_could_not_be_graded(run, tmp_path):
@@ -84,7 +104,16 @@ def test_fixtures_that_are_not_there(run, tmp_path):
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [["grade"], ["grad"], ["fixtures", "buil"], ["grade", "--x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["grade"],
+        ["grad"],
+        ["fixtures", "buil"],
+        ["grade", "--x"],
+        ["grade", ".", "--hints", "some"],
+    ],
+)
 def test_wrong_use(run, arguments):
     """Catches a slip on the command line that exits with 0 or 1."""
     assert run(*arguments)[0] == 2

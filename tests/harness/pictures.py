@@ -29,7 +29,9 @@ def picture_of(case: str, got: Tensor, expected: Tensor, limit: float) -> Pictur
     strange, errors = strange_places(got, expected), errors_of(got, expected)
     worst = strange if strange.any() else errors == errors.max()
     place: list[int] = worst.nonzero()[0].tolist()
-    starts = tuple(max(0, min(place[a] - PICTURE_SIDE // 2, got.shape[a] - PICTURE_SIDE)) for a in axes)
+    starts = tuple(
+        max(0, min(place[a] - PICTURE_SIDE // 2, got.shape[a] - PICTURE_SIDE)) for a in axes
+    )
     cut: list[int | slice] = list(place)
     for axis, start in zip(axes, starts, strict=True):
         cut[axis] = slice(start, min(start + PICTURE_SIDE, got.shape[axis]))

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-
 PICTURE_SIDE = 32
 """The most rows, and the most columns, of a picture."""
 

@@ -9,6 +9,7 @@ a frame.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ LEVELS = 5
 """Steps of colour on either side of zero."""
 _ROOM_FOR_NUMBERS = (12, 8)
 """The most rows and columns that show their numbers."""
-_WIDE, _SMALL = (42, 25), (11, 11)
+_WIDE, _SMALL = (38, 25), (9, 9)
 """Width and height of a cell, with a number in it and without."""
 _MARGIN = (22, 16)
 """Room for the indices, left and above."""
@@ -53,6 +54,12 @@ class Panel:
     """The number at the strong end of the colours; "" where there is no scale."""
 
 
+_MOST = 6
+"""Characters of a number."""
+_COMMON = (0.1, 1e4)
+"""Sizes of numbers that need no exponent."""
+_EXPONENT = re.compile(r"e(?:\+|(-))0*")
+
 Value = Callable[[int, int], Number | None]
 """What stands in a row and a column; None for nothing to see."""
 
@@ -64,7 +71,9 @@ def panels(picture: Picture) -> list[Panel]:
     count = f"{wrong} of {of} values differ"
     if picture.got is None or picture.expected is None:
         where = _Grid(picture, numbers=False)
-        return [where.panel("where it differs", count, lambda r, c: "NaN" if where.off(r, c) else None)]
+        return [
+            where.panel("where it differs", count, lambda r, c: "NaN" if where.off(r, c) else None)
+        ]
     got, expected, grid = picture.got, picture.expected, _Grid(picture)
     scale = _largest(expected) or _largest(got)
 
@@ -83,14 +92,22 @@ def panels(picture: Picture) -> list[Panel]:
     ]
 
 
-def short(value: Number, *, signed: bool = False) -> str:
-    """Write a number in at most six characters."""
+def short(value: Number, scale: float = 0.0, *, signed: bool = False) -> str:
+    """Write a number in six characters or fewer.
+
+    Args:
+        value: the number.
+        scale: the largest of its neighbours: where it is of common size, all get the same decimals.
+        signed: write a plus, too.
+    """
     if isinstance(value, str):
         return value.replace("-", "−").replace("inf", "∞")
     sign = "+" if signed else ""
-    texts = [f"{value:{sign}.{digits}g}".replace("e+0", "e").replace("e+", "e") for digits in (3, 2, 1)]
-    text = next((t.replace("e-0", "e-") for t in texts if len(t.replace("e-0", "e-")) <= 6), texts[-1])
-    return text.replace("-", "−")
+    formats = [f"{sign}.{digits}g" for digits in (3, 2, 1)]
+    if _COMMON[0] <= scale < _COMMON[1]:
+        formats.insert(0, f"{sign}.{max(0, min(2, 2 - math.floor(math.log10(scale))))}f")
+    texts = [_EXPONENT.sub(lambda e: f"e{e[1] or ''}", f"{value:{it}}") for it in formats]
+    return next((it for it in texts if len(it) <= _MOST), texts[-1]).replace("-", "−")
 
 
 class _Grid:
@@ -120,7 +137,7 @@ class _Grid:
                 box = f"M{x} {y}h{self.width}v{self.height}h-{self.width}z"
                 fills.setdefault(_colour(it, scale), []).append(box)
                 if self.numbers:
-                    text = "=" if it is None else short(it, signed=signed)
+                    text = "=" if it is None else short(it, scale, signed=signed)
                     numbers.append(Text(x + self.width / 2, y + 17, text))
                 elif isinstance(it, str) or (signed and it):
                     marks.append(_mark(it, x + self.width / 2, y + self.height / 2))
@@ -165,9 +182,9 @@ def _colour(value: Number | None, scale: float) -> str:
 def _mark(value: Number | None, x: float, y: float) -> str:
     """A cross for what is no number, a plus or a minus for the others."""
     if isinstance(value, str):
-        return f"M{x - 3} {y - 3}l6 6M{x - 3} {y + 3}l6 -6"
-    minus = f"M{x - 2.5} {y}h5"
-    return minus if value and value < 0 else f"{minus}M{x} {y - 2.5}v5"
+        return f"M{x - 2.5} {y - 2.5}l5 5M{x - 2.5} {y + 2.5}l5 -5"
+    minus = f"M{x - 2} {y}h4"
+    return minus if value and value < 0 else f"{minus}M{x} {y - 2}v4"
 
 
 def _finite(rows: Rows) -> list[float]:

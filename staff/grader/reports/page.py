@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from staff.grader.grade import Grade
 from staff.grader.reports.heatmap import Panel, panels
@@ -109,9 +109,18 @@ def _drawn(test: Test) -> Test:
     return Test(**{**vars(test), "panels": panels(test.picture)})
 
 
+def _prose(text: str) -> Markup:
+    """Escape a text, and set what stands between backticks as code."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return escape(text)
+    tags = (Markup("{}"), Markup("<code>{}</code>"))
+    return Markup("").join(tags[i % 2].format(piece) for i, piece in enumerate(pieces))
+
+
 @cache
 def _style() -> Markup:
-    return Markup((_HERE / "page.css").read_text("utf-8"))  # noqa: S704 - a file of ours
+    return Markup((_HERE / "page.css").read_text("utf-8"))
 
 
 @cache
@@ -123,7 +132,7 @@ def _template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"points": points_text}
+    environment.filters |= {"points": points_text, "prose": _prose}
     environment.globals |= {
         "percent": percent_text,
         "symbols": terminal.SYMBOLS,

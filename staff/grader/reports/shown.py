@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -69,16 +69,16 @@ def _bounded_result(result: SuiteResult) -> SuiteResult:
         tests = []
         for test in task.tests:
             small = _bounded_test(test, room, keep_picture=pictures > 0)
-            room -= sum(len(line.encode()) for line in small.lines)
+            room -= sum(len(line.encode()) + 1 for line in small.lines)
             pictures -= small.picture is not None
             tests.append(small)
-        told = tuple(_cleaned(task.told, MESSAGE_BYTES))
+        told = tuple(_cleaned(task.told))
         tasks.append(replace(task, tests=tuple(tests), told=told))
     return replace(result, tasks=tuple(tasks))
 
 
 def _bounded_test(test: TestResult, room: int, *, keep_picture: bool) -> TestResult:
-    lines = tuple(_cleaned(test.lines, MESSAGE_BYTES))
+    lines = tuple(_cleaned(test.lines))
     if sum(len(line.encode()) for line in lines) > room:
         lines = (_FULL,)
     return replace(
@@ -89,15 +89,18 @@ def _bounded_test(test: TestResult, room: int, *, keep_picture: bool) -> TestRes
     )
 
 
-def _cleaned(lines: Iterable[str], most: int) -> Iterable[str]:
-    """The lines, printable, until there is no room for a whole one."""
+def _cleaned(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a message, printable, until there is no more room."""
+    room = MESSAGE_BYTES - len(_CUT.encode())
     for line in lines:
-        clean = _clean(line, most)
-        yield clean
-        most -= len(clean.encode())
-        if most <= len(_CUT.encode()) or clean.endswith(_CUT):
+        # Cut before the work as well as after it: the text may be huge.
+        content = printable(line[: MESSAGE_BYTES + 1]).encode()
+        if len(content) > room:
+            yield content[:room].decode("utf-8", "ignore") + _CUT
             return
+        room -= len(content) + 1
+        yield content.decode()
 
 
 def _clean(text: str, most: int) -> str:
-    return clipped(printable(text), most)
+    return clipped(printable(text[: most + 1]), most)
