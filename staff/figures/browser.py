@@ -21,8 +21,10 @@ def chromium() -> str | None:
     return next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
-def screenshot(page: Path, picture: Path, width: int, height: int, *, dark: bool = False) -> None:
-    """Take a picture of the top of a page, in a window of so many pixels.
+def screenshot(
+    page: Path, picture: Path, width: int, height: int, *, dark: bool = False, section: str = ""
+) -> None:
+    """Take a picture of a page in a window of so many pixels, from its top or from a section.
 
     Raises:
         FileNotFoundError: there is no browser.
@@ -31,7 +33,7 @@ def screenshot(page: Path, picture: Path, width: int, height: int, *, dark: bool
     scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
     size = f"--window-size={max(width, 500)},{height}"
     with TemporaryDirectory() as folder:
-        frame = _framed(page, Path(folder), width, height)
+        frame = _framed(page, Path(folder), width, height, section=section)
         _run(frame, scheme, size, f"--screenshot={picture}")
 
 
@@ -43,17 +45,19 @@ def size_of(page: Path, width: int) -> tuple[int, int]:
         subprocess.CalledProcessError: it failed.
     """
     with TemporaryDirectory() as folder:
-        frame = _framed(page, Path(folder), width, 1000, _MEASURE)
+        frame = _framed(page, Path(folder), width, 1000, script=_MEASURE)
         document = _run(frame, "--allow-file-access-from-files", "--dump-dom")
     title = document.partition("<title>")[2].partition("</title>")[0]
     found, _, height = title.partition(" × ")
     return int(found), int(height)
 
 
-def _framed(page: Path, folder: Path, width: int, height: int, script: str = "") -> Path:
+def _framed(
+    page: Path, folder: Path, width: int, height: int, *, section: str = "", script: str = ""
+) -> Path:
     """A page that shows another in a frame, since a window can't be as narrow as a phone."""
     frame = folder / "frame.html"
-    source = page.resolve().as_uri()
+    source = f"{page.resolve().as_uri()}#{section}"
     frame.write_text(_FRAME.format(width=width, height=height, page=source, script=script), "utf-8")
     return frame
 

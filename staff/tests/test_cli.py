@@ -56,20 +56,17 @@ def test_grading(run, unstarted, tmp_path):
 
 def test_hints_are_passed_on(run, tmp_path):
     """Catches a mistake that is named, or drawn, though the instructor asked for less."""
-    slipped = tmp_path / "eve"
-    patched([m for m in load_mistakes() if m.id == "rmsnorm-sum-over-axis-1"], SOLUTION, slipped)
-    for hints in ("nudge", "full"):
-        status, _, _ = run("grade", slipped, "--out", tmp_path / hints, "--hints", hints)
-        assert status == 0
-    said = {h: (tmp_path / h / "eve/report.txt").read_text("utf-8") for h in ("nudge", "full")}
-    assert "This is what comes out when" in said["full"]
-    assert "This is what comes out when" not in said["nudge"]
-    assert "Ask yourself: " in said["nudge"]
-    pages = {h: (tmp_path / h / "eve/report.html").read_text("utf-8") for h in said}
-    assert 'class="title">expected' in pages["full"]
-    assert 'class="title">expected' not in pages["nudge"]
-    assert 'class="title">where it differs' in pages["nudge"]
-    assert read_grade(tmp_path / "nudge/eve/grade.json").hints == "nudge"
+    slips = [m for m in load_mistakes() if m.id == "rmsnorm-sum-over-axis-1"]
+    patched(slips, SOLUTION, tmp_path / "eve")
+    status, _, _ = run("grade", tmp_path / "eve", "--out", tmp_path / "out", "--hints", "nudge")
+    assert status == 0
+    said = (tmp_path / "out/eve/report.txt").read_text("utf-8")
+    assert "Ask yourself: " in said
+    assert "This is what comes out when" not in said
+    page = (tmp_path / "out/eve/report.html").read_text("utf-8")
+    assert 'class="title">where it differs' in page
+    assert 'class="title">expected' not in page
+    assert read_grade(tmp_path / "out/eve/grade.json").hints == "nudge"
 
 
 def test_what_could_not_be_graded(run, tmp_path):
