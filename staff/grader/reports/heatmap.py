@@ -19,8 +19,10 @@ LEVELS = 5
 """Steps of colour on either side of zero."""
 _ROOM_FOR_NUMBERS = (12, 8)
 """The most rows and columns that show their numbers."""
-_WIDE, _SMALL = (38, 25), (9, 9)
-"""Width and height of a cell, with a number in it and without."""
+_WITH_NUMBER = (38, 25)
+"""Width and height of a cell with a number in it."""
+_SIDES, _PANEL = (9, 24), 304
+"""The least and the greatest side of other cells, and the width that they share."""
 _MARGIN = (22, 16)
 """Room for the indices, left and above."""
 
@@ -117,7 +119,8 @@ class _Grid:
         self.rows, self.columns = len(picture.wrong), len(picture.wrong[0])
         most_rows, most_columns = _ROOM_FOR_NUMBERS
         self.numbers = numbers and self.rows <= most_rows and self.columns <= most_columns
-        self.width, self.height = _WIDE if self.numbers else _SMALL
+        side = max(_SIDES[0], min(_SIDES[1], _PANEL // self.columns))
+        self.width, self.height = _WITH_NUMBER if self.numbers else (side, side)
         self.picture = picture
 
     def off(self, row: int, column: int) -> bool:
@@ -140,7 +143,9 @@ class _Grid:
                     text = "=" if it is None else short(it, scale, signed=signed)
                     numbers.append(Text(x + self.width / 2, y + 17, text))
                 elif isinstance(it, str) or (signed and it):
-                    marks.append(_mark(it, x + self.width / 2, y + self.height / 2))
+                    marks.append(
+                        _mark(it, x + self.width / 2, y + self.height / 2, self.width // 5)
+                    )
         return Panel(
             title=title,
             says=f"{title}: {self.rows} × {self.columns} values, {says}",
@@ -159,7 +164,7 @@ class _Grid:
 
     def indices(self) -> list[Text]:
         """Every index where there is room, every eighth where there isn't."""
-        every = 1 if self.numbers else 8
+        every = 1 if self.width >= _MARGIN[0] else 8
         start, texts = self.picture.start, []
         for column in range(0, self.columns, every):
             x, _ = self.corner(0, column)
@@ -179,12 +184,14 @@ def _colour(value: Number | None, scale: float) -> str:
     return f"{'p' if value > 0 else 'n'}{level}" if level else "z"
 
 
-def _mark(value: Number | None, x: float, y: float) -> str:
-    """A cross for what is no number, a plus or a minus for the others."""
+def _mark(value: Number | None, x: float, y: float, size: int) -> str:
+    """A cross for what is no number, a plus or a minus for the others, two sizes wide."""
+    both = 2 * size
     if isinstance(value, str):
-        return f"M{x - 2.5} {y - 2.5}l5 5M{x - 2.5} {y + 2.5}l5 -5"
-    minus = f"M{x - 2} {y}h4"
-    return minus if value and value < 0 else f"{minus}M{x} {y - 2}v4"
+        left, top, bottom = x - size, y - size, y + size
+        return f"M{left} {top}l{both} {both}M{left} {bottom}l{both} -{both}"
+    minus = f"M{x - size} {y}h{both}"
+    return minus if value and value < 0 else f"{minus}M{x} {y - size}v{both}"
 
 
 def _finite(rows: Rows) -> list[float]:

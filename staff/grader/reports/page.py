@@ -67,6 +67,7 @@ def page(grade: Grade, rubric: Rubric) -> str:
         result=result,
         parts=[(part, _part(result, part.number)) for part in rubric.parts],
         failing=[(task, _tests(task)) for task in failing],
+        failing_tasks=failing,
         step=step,
         todo=terminal.what_to_do(step, rubric, result.layout) if step else "",
         titles={task.id: task.title for task in result.tasks},
