@@ -144,7 +144,7 @@ class _Grid:
                     numbers.append(Text(x + self.width / 2, y + 17, text))
                 elif isinstance(it, str) or (signed and it):
                     marks.append(
-                        _mark(it, x + self.width / 2, y + self.height / 2, self.width // 5)
+                        _mark(it, x + self.width / 2, y + self.height / 2, max(2, self.width // 5))
                     )
         return Panel(
             title=title,
