@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from staff.grader.intake.collect import LeftOut
 from tests.harness.results import SuiteResult
 
 FORMAT = 1
@@ -29,6 +30,8 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     run: SuiteRun
     fixtures: str
     """Where the cases came from."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What was handed in and not used."""
 
     @property
     def graded(self) -> bool:

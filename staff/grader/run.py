@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from staff.grader.grade import Grade, SuiteRun
-from staff.grader.intake import name_of, opened
+from staff.grader.intake import LeftOut, name_of, opened
 from tests.harness.errors import SubmissionError
 
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
@@ -40,12 +40,14 @@ def grade_all(paths: Sequence[Path], fixtures: Path, seconds: float) -> Iterator
 
 def grade_one(path: Path, name: str, fixtures: Path, seconds: float) -> Grade:
     """Grade one submission."""
+    left_out: tuple[LeftOut, ...] = ()
     try:
-        with opened(path) as folder:
-            run = _run(folder.resolve(), fixtures.resolve(), seconds)
+        with opened(path) as intake:
+            left_out = intake.left_out
+            run = _run(intake.folder, fixtures.resolve(), seconds)
     except SubmissionError as error:
         run = SuiteRun(problem=str(error))
-    return Grade(submission=name, run=run, fixtures=fixtures.name)
+    return Grade(submission=name, run=run, fixtures=fixtures.name, left_out=left_out)
 
 
 def unique_names(paths: Sequence[Path]) -> list[str]:
