@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from staff.grader.intake.archives import ENDINGS, archive
-from staff.grader.intake.collect import LeftOut, collect
+from staff.grader.intake.collect import LeftOut, take
 from staff.grader.intake.sources import FolderSource
 from tests.harness.errors import printable
 
@@ -48,7 +48,7 @@ def opened(path: Path) -> Iterator[Intake]:
         folder = Path(place).resolve()
         folder.chmod(0o755)
         with FolderSource(path) if path.is_dir() else archive(path) as source:
-            taken, left_out = collect(source, folder)
+            taken, left_out = take(source, folder)
         yield Intake(folder=folder, taken=taken, left_out=left_out)
 
 

@@ -41,6 +41,10 @@ _MAX_DIRECTORY = 8_000_000
 """Bytes of the list of a zip's members, which is read in one piece."""
 _MAX_HEADER = 65_536
 """Bytes of a tar's header of headers: a long name, a table of attributes."""
+_EXTENSIONS = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+)
 _CHUNK = 1 << 16
 _DAMAGED = (
     zipfile.BadZipFile,
@@ -77,10 +81,11 @@ def archive(path: Path) -> Source:
     try:
         _check_file(name, os.fstat(fd))
         head = file.peek(512)
-        if head[:2] == b"PK" or (path.suffix.lower() == ".zip" and not _packing(head)):
-            return ZipSource(name, file)
-        if _packing(head) or head[257:262] == b"ustar":
+        ending = path.suffix.lower()
+        if _packing(head) or head[257:262] == b"ustar" or ending == ".tar":
             return TarSource(name, file)
+        if head[:2] == b"PK" or ending == ".zip":
+            return ZipSource(name, file)
     except BaseException:
         file.close()
         raise
@@ -232,6 +237,9 @@ class TarSource(_Archive):
             elif member.isfifo():
                 what = "a pipe"
             self._add(member.name, what, member)
+        plain.seek(self._tar.offset)
+        if any(plain.read(tarfile.BLOCKSIZE)):  # the reader takes a damaged header for the end
+            raise tarfile.ReadError("a header is damaged")
 
     def _expand(self, plain: BinaryIO) -> None:
         unpack = _packing(self._file.peek(512))
@@ -265,9 +273,7 @@ class _Header(tarfile.TarInfo):
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """Parse a header; see `tarfile.TarInfo.frombuf`."""
         header = super().frombuf(buf, encoding, errors)
-        known = header.type in tarfile.SUPPORTED_TYPES and not header.isreg()
-        extension = known and header.type not in (tarfile.DIRTYPE, tarfile.LNKTYPE, tarfile.SYMTYPE)
-        if header.size < 0 or (extension and header.size > _MAX_HEADER):
+        if header.size < 0 or (header.type in _EXTENSIONS and header.size > _MAX_HEADER):
             raise tarfile.ReadError("a header is larger than any name")
         return header
 

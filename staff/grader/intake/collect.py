@@ -41,7 +41,7 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-def collect(source: Source, folder: Path) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
+def take(source: Source, folder: Path) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
     """Copy what a grade needs into a new folder.
 
     Args:
@@ -78,6 +78,7 @@ class _Collector:
         self._look_at_the_top()
         public = self._top.get("adapters.py") is None
         self._take_folder(PACKAGE, everything=True)
+        _make_folder(self._folder / PACKAGE)
         self._take(_ADAPTERS[public], (self._tests if public else self._top)["adapters.py"])
         while self._waiting:
             path, content = self._waiting.popleft()
@@ -87,7 +88,7 @@ class _Collector:
     def left_out(self) -> list[LeftOut]:
         """What is at the top, and beside the adapters in `tests/`, and was not taken."""
         found = list(self._refused)
-        used = {path.split("/")[0] for path in self.taken}
+        used = {PACKAGE, *(path.split("/")[0] for path in self.taken)}
         for name, what in self._top.items():
             if name not in used:
                 found.append(_left_out(name, what))

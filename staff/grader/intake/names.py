@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
-import sysconfig
 import unicodedata
 from difflib import get_close_matches
 from functools import cache
 from importlib.machinery import PathFinder
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from tests.harness.errors import SubmissionError
 from tests.harness.submission import PACKAGE
@@ -92,7 +91,7 @@ def installed(module: str) -> bool:
     """Whether a top-level module of that name comes with Python or stands beside PyTorch."""
     if module in sys.stdlib_module_names or module in _STARTUP or module == "staff":
         return True
-    places = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    places = [place for place in sys.path if place and not (Path(place) / PACKAGE).is_dir()]
     return module.isidentifier() and PathFinder.find_spec(module, places) is not None
 
 
