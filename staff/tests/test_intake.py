@@ -271,7 +271,9 @@ def test_what_is_no_archive(tmp_path):
     assert refusal(Path("/dev/zero")).startswith("zero is a device; hand in a folder, a zip or")
     os.mkfifo(tmp_path / "ada.pipe")
     assert refusal(tmp_path / "ada.pipe").startswith("ada.pipe is a pipe; hand in")
-    assert refusal(tmp_path / "nobody.zip") == "nobody.zip can't be opened: No such file or directory"
+    assert (
+        refusal(tmp_path / "nobody.zip") == "nobody.zip can't be opened: No such file or directory"
+    )
 
 
 @pytest.mark.parametrize("write", [write_zip, lambda p, f: write_tar(p, f, "w:gz"), write_tar])

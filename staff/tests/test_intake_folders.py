@@ -197,7 +197,11 @@ def test_as_another_user(tmp_path):
     put(tmp_path / "closed", FILES)
     (tmp_path / "closed/adapters.py").chmod(0)
     for path in [tmp_path, *tmp_path.parents]:
-        if path.stat().st_uid == os.geteuid() and path.is_relative_to("/tmp") and path != Path("/tmp"):
+        if (
+            path.stat().st_uid == os.geteuid()
+            and path.is_relative_to("/tmp")
+            and path != Path("/tmp")
+        ):
             path.chmod(0o755)
     code = """
 import os, sys
@@ -214,7 +218,14 @@ try:
 except Exception as error:
     print(error)
 """
-    command = [sys.executable, "-c", code, str(ROOT), str(tmp_path / "ä b"), str(tmp_path / "closed")]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        str(ROOT),
+        str(tmp_path / "ä b"),
+        str(tmp_path / "closed"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert "['adapters.py', 'cs336_basics/__init__.py'] y = 2" in done.stdout

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import os
 import stat
@@ -22,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, BinaryIO, Self, cast
 
+from staff.grader.intake.bounds import Content, Counted, Unpacked
 from staff.grader.intake.names import inside, quoted
 from staff.grader.intake.sources import FILE, FOLDER, MAX_LISTED, Source, kind
 from tests.harness.errors import SubmissionError
@@ -34,11 +34,6 @@ MAX_ARCHIVE = 100_000_000
 """Bytes of the archive itself."""
 MAX_TAR = 200_000_000
 """Bytes of a tar once its compression is undone."""
-MAX_RATIO = 200
-_RATIO_FROM = 5_000_000
-"""Below that many bytes a good ratio is no bomb: a table of zeros has one."""
-_MAX_DIRECTORY = 8_000_000
-"""Bytes of the list of a zip's members, which is read in one piece."""
 _MAX_HEADER = 65_536
 """Bytes of a tar's header of headers: a long name, a table of attributes."""
 _EXTENSIONS = (
@@ -59,7 +54,7 @@ _DAMAGED = (
     ValueError,
 )
 """What the readers raise for an archive that is damaged, encrypted, or packed in a rare way."""
-_PACKED: dict[bytes, Callable[[BinaryIO], IO[bytes]]] = {
+_PACKED: dict[bytes, Callable[[BinaryIO], Content]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\0": lzma.LZMAFile,
@@ -77,15 +72,16 @@ def archive(path: Path) -> Source:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise SubmissionError(f"{name} can't be opened: {error.strerror}") from error
-    file = io.BufferedReader(io.FileIO(fd))
+    file = os.fdopen(fd, "rb")
     try:
         _check_file(name, os.fstat(fd))
-        head = file.peek(512)
+        head = file.read(512)
+        file.seek(0)
         ending = path.suffix.lower()
         if _packing(head) or head[257:262] == b"ustar" or ending == ".tar":
-            return TarSource(name, file)
+            return TarSource(name, file, head)
         if head[:2] == b"PK" or ending == ".zip":
-            return ZipSource(name, file)
+            return ZipSource(name, file, head)
     except BaseException:
         file.close()
         raise
@@ -111,9 +107,9 @@ class _Archive:
 
     what = "archive"
 
-    def __init__(self, name: str, file: io.BufferedReader) -> None:
+    def __init__(self, name: str, file: BinaryIO, head: bytes) -> None:
         self.name = name
-        self._file = _Counted(file)
+        self._file = Counted(file, head)
         self._stack = ExitStack()
         self._stack.callback(file.close)
         self._top = _Node(FOLDER)
@@ -213,7 +209,7 @@ class ZipSource(_Archive):
     def _open(self, member: object) -> IO[bytes]:
         start = self._file.consumed
         content = self._zip.open(cast(zipfile.ZipInfo, member))
-        return cast(IO[bytes], _Unpacked(content, self.name, lambda: self._file.consumed - start))
+        return cast(IO[bytes], Unpacked(content, self.name, lambda: self._file.consumed - start))
 
 
 class TarSource(_Archive):
@@ -242,12 +238,12 @@ class TarSource(_Archive):
             raise tarfile.ReadError("a header is damaged")
 
     def _expand(self, plain: BinaryIO) -> None:
-        unpack = _packing(self._file.peek(512))
+        unpack = _packing(self._file.head)
         if unpack is None:
             content = cast(IO[bytes], self._file)
         else:
             packed = unpack(cast(BinaryIO, self._file))
-            counted = _Unpacked(packed, self.name, lambda: self._file.consumed)
+            counted = Unpacked(packed, self.name, lambda: self._file.consumed)
             content = self._stack.enter_context(cast(IO[bytes], counted))
         size = 0
         while chunk := content.read(_CHUNK):
@@ -278,75 +274,7 @@ class _Header(tarfile.TarInfo):
         return header
 
 
-class _Counted(io.BufferedIOBase):
-    """A file that counts the bytes it gives, and gives no more at once than is sensible."""
-
-    def __init__(self, file: io.BufferedReader) -> None:
-        self._file = file
-        self.consumed = 0
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Read; a reader that asks for much at once was told to by the archive."""
-        if size is not None and size > _MAX_DIRECTORY:
-            raise ValueError("its list of members is larger than any submission's")
-        chunk = self._file.read(_MAX_DIRECTORY if size is None or size < 0 else size)
-        self.consumed += len(chunk)
-        return chunk
-
-    def peek(self, size: int = 0) -> bytes:
-        """Look ahead."""
-        return self._file.peek(size)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go elsewhere in the file."""
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        """Say where in the file one is."""
-        return self._file.tell()
-
-    def seekable(self) -> bool:
-        """It is a regular file."""
-        return True
-
-    def readable(self) -> bool:
-        """It was opened for that."""
-        return True
-
-
-class _Unpacked:
-    """What comes out of a decompressor, held against what went in."""
-
-    def __init__(self, content: IO[bytes], name: str, packed: Callable[[], int]) -> None:
-        self._content = content
-        self._name = name
-        self._packed = packed
-        self._size = 0
-
-    def __enter__(self) -> Self:
-        """Give itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._content.close()
-
-    def read(self, size: int) -> bytes:
-        """Read on.
-
-        Raises:
-            SubmissionError: far more comes out than went in.
-        """
-        chunk = self._content.read(size)
-        self._size += len(chunk)
-        if self._size > _RATIO_FROM and self._size > MAX_RATIO * self._packed():
-            raise SubmissionError(
-                f"{self._name} unpacks to more than {MAX_RATIO} times its size; "
-                "hand in the code alone"
-            )
-        return chunk
-
-
-def _packing(head: bytes) -> Callable[[BinaryIO], IO[bytes]] | None:
+def _packing(head: bytes) -> Callable[[BinaryIO], Content] | None:
     return next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), None)
 
 

@@ -110,7 +110,7 @@ class _Collector:
             near = look_alike(entry)
             if near is not None:
                 raise SubmissionError(
-                    f"{name} holds {ascii(entry)}, which looks like {near} and is not; "
+                    f"{name} holds {entry!a}, which looks like {near} and is not; "
                     "rename it in plain ASCII letters"
                 )
             exact = next((r for r in RESERVED[:2] if sameness(r) == sameness(entry)), entry)
@@ -128,8 +128,7 @@ class _Collector:
             raise SubmissionError(f"{name} has no {PACKAGE}/ folder; the package goes there")
         if "adapters.py" not in self._top and "adapters.py" not in self._tests:
             raise SubmissionError(
-                f"{name} has neither adapters.py nor tests/adapters.py; "
-                "one must hold the adapters"
+                f"{name} has neither adapters.py nor tests/adapters.py; one must hold the adapters"
             )
 
     def _take_module(self, parts: list[str], public: bool) -> None:

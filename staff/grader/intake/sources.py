@@ -30,8 +30,9 @@ _KINDS = (
 
 
 class Source(Protocol):
-    """A folder or an archive, closed at the end of a `with` block. Paths are relative to its top,
-    which is `""`, and have forward slashes.
+    """A folder or an archive, closed at the end of a `with` block.
+
+    Paths are relative to its top, which is `""`, and have forward slashes.
     """
 
     name: str
