@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from staff.grader.scratch.model import Policy
 from staff.paths import ROOT, SOLUTION
 from tests.harness.errors import HarnessError
 from tests.harness.fixtures import FIXTURES
@@ -34,10 +35,14 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write.
 @app.command()
 def grade(
     submissions: Annotated[
-        list[Path], typer.Argument(metavar="SUBMISSION…", help="Folders or zips.")
+        list[Path], typer.Argument(metavar="SUBMISSION…", help="Folders, zips or tars.")
     ],
     out: Out = Path("grades"),
     fixtures: Annotated[Path, typer.Option(metavar="DIR", help="The saved cases.")] = FIXTURES,
+    scratch: Annotated[
+        Policy,
+        typer.Option(help="What isn't from scratch: reported, without points, or not looked for."),
+    ] = "report",
 ) -> None:
     """Grade submissions, each in a process of its own, and write a report for each.
 
@@ -49,14 +54,14 @@ def grade(
 
     missing = [path for path in submissions if not path.exists()]
     if missing:
-        raise UsageError(f"there is no {missing[0]}; name folders or zips that exist")
+        raise UsageError(f"there is no {missing[0]}; name folders, zips or tars that exist")
     rubric = read_rubric()
     for task in rubric.tasks:
         Fixtures(fixtures).task(task.id)
     order = unique_names(submissions)
     grades = {}
     with _Progress("grading") as progress:
-        for done in grade_all(submissions, fixtures, rubric.limits.suite_seconds):
+        for done in grade_all(submissions, fixtures, rubric.limits.suite_seconds, scratch):
             write_reports(done, rubric, out / done.submission)
             grades[done.submission] = done
             progress.say("grading", len(grades), len(order))

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from staff.grader.intake.collect import LeftOut
+from staff.grader.scratch.model import Call, Policy, ScratchFinding
 from tests.harness.results import SuiteResult
 
 FORMAT = 1
@@ -19,6 +20,8 @@ class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
     seconds: float = 0.0
     """Wall time."""
+    calls: tuple[Call, ...] = ()
+    """What the guard noted while the suite ran."""
 
 
 class Grade(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +35,10 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     """Where the cases came from."""
     left_out: tuple[LeftOut, ...] = ()
     """What was handed in and not used."""
+    scratch: tuple[ScratchFinding, ...] = ()
+    """What the submission uses of what it was to build itself."""
+    policy: Policy = "report"
+    """What follows from that: at `enforce` the tasks concerned have no points."""
 
     @property
     def graded(self) -> bool:

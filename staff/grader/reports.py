@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from staff.grader.grade import Grade, write_grade
+from staff.grader.notes import notes
 from tests.harness import terminal
 from tests.harness.results import State, TaskResult, percent_text, points_text
 from tests.harness.rubric import Rubric
@@ -31,6 +32,7 @@ def text(grade: Grade, rubric: Rubric) -> str:
         return f"Could not be graded: {grade.run.problem}\n"
     lines = [line for line, _ in terminal.failures(result, rubric, everything=True)]
     lines += [line for line, _ in terminal.table(result, rubric)]
+    lines += notes(grade)
     return "\n".join([*lines, terminal.next_step(result, rubric)]) + "\n"
 
 

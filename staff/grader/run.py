@@ -15,39 +15,59 @@ import msgspec
 
 from staff.grader.grade import Grade, SuiteRun
 from staff.grader.intake import LeftOut, name_of, opened
+from staff.grader.scratch.findings import enforced, findings
+from staff.grader.scratch.model import Policy, ScratchFinding
 from tests.harness.errors import SubmissionError
+from tests.harness.rubric import read_rubric
 
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 
 
-def grade_all(paths: Sequence[Path], fixtures: Path, seconds: float) -> Iterator[Grade]:
+def grade_all(
+    paths: Sequence[Path], fixtures: Path, seconds: float, scratch: Policy = "report"
+) -> Iterator[Grade]:
     """Grade submissions, and yield each grade as it comes.
 
     Args:
         paths: folders or archives.
         fixtures: the folder of saved cases.
         seconds: wall time for one submission; one that takes longer could not be graded.
+        scratch: what follows where a submission isn't from scratch.
     """
     names = unique_names(paths)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         jobs = [
-            pool.submit(grade_one, path, name, fixtures, seconds)
+            pool.submit(grade_one, path, name, fixtures, seconds, scratch)
             for path, name in zip(paths, names, strict=True)
         ]
         for job in as_completed(jobs):
             yield job.result()
 
 
-def grade_one(path: Path, name: str, fixtures: Path, seconds: float) -> Grade:
+def grade_one(
+    path: Path, name: str, fixtures: Path, seconds: float, scratch: Policy = "report"
+) -> Grade:
     """Grade one submission."""
     left_out: tuple[LeftOut, ...] = ()
+    found: tuple[ScratchFinding, ...] = ()
     try:
         with opened(path) as intake:
             left_out = intake.left_out
             run = _run(intake.folder, fixtures.resolve(), seconds)
+            if scratch != "off":
+                found = findings(intake.folder, read_rubric(), run.calls)
+        if scratch == "enforce" and run.result is not None:
+            run = msgspec.structs.replace(run, result=enforced(run.result, found))
     except SubmissionError as error:
         run = SuiteRun(problem=str(error))
-    return Grade(submission=name, run=run, fixtures=fixtures.name, left_out=left_out)
+    return Grade(
+        submission=name,
+        run=run,
+        fixtures=fixtures.name,
+        left_out=left_out,
+        scratch=found,
+        policy=scratch,
+    )
 
 
 def unique_names(paths: Sequence[Path]) -> list[str]:

@@ -9,7 +9,12 @@ from typing import Final
 
 _MAX_HOPS = 20
 _MAX_MEANINGS = 8
-_IMPORTERS = ("importlib.import_module", "importlib.__import__", "__import__", "builtins.__import__")
+_IMPORTERS = (
+    "importlib.import_module",
+    "importlib.__import__",
+    "__import__",
+    "builtins.__import__",
+)
 ABSOLUTE: Final = "!"
 """Begins a dotted name whose first part is a module, whatever the file calls by that name."""
 
@@ -58,7 +63,9 @@ class Module:
                 left, right = self.text(node.left), self.text(node.right)
                 return None if left is None or right is None else left + right
             case ast.JoinedStr(values=values):
-                parts = [self.text(v.value if isinstance(v, ast.FormattedValue) else v) for v in values]
+                parts = [
+                    self.text(v.value if isinstance(v, ast.FormattedValue) else v) for v in values
+                ]
             case ast.Call(
                 func=ast.Attribute(value=ast.Constant(value=str(glue)), attr="join"),
                 args=[ast.List(elts=elements) | ast.Tuple(elts=elements)],
@@ -93,9 +100,7 @@ class Module:
                 return ABSOLUTE + (text if whole else text.split(".")[0])
             case ast.Subscript(value=ast.Attribute(value=value, attr="__dict__"), slice=key):
                 return self._below(value, self.text(key))
-            case ast.Subscript(
-                value=ast.Call(func=ast.Name(id="vars"), args=[value]), slice=key
-            ):
+            case ast.Subscript(value=ast.Call(func=ast.Name(id="vars"), args=[value]), slice=key):
                 return self._below(value, self.text(key))
             case ast.Subscript(value=ast.Attribute(attr="modules") as modules, slice=key):
                 text = self.text(key)
@@ -156,7 +161,9 @@ class Module:
                 self._bind(target, value)
             case ast.NamedExpr(target=target, value=value):
                 self._bind(target, value)
-            case ast.FunctionDef(args=args) | ast.AsyncFunctionDef(args=args) | ast.Lambda(args=args):
+            case (
+                ast.FunctionDef(args=args) | ast.AsyncFunctionDef(args=args) | ast.Lambda(args=args)
+            ):
                 positional = [*args.posonlyargs, *args.args]
                 pairs = list(zip(reversed(positional), reversed(args.defaults), strict=False))
                 pairs += [
@@ -167,7 +174,7 @@ class Module:
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
         match target, value:
-            case (ast.Tuple() | ast.List()), (ast.Tuple() | ast.List()):
+            case ((ast.Tuple() | ast.List()), (ast.Tuple() | ast.List())):
                 for inner, its in zip(target.elts, value.elts, strict=False):
                     self._bind(inner, its)
             case ast.Name(id=name), _:

@@ -1,8 +1,8 @@
 """What was read and what was called, put together: one finding a place, with its tasks.
 
 A task is concerned where the use stands in the code of one of its symbols, or of its adapter. In a
-file that the rubric doesn't know, the guard tells: of the tasks that came by there the first one,
-since the later ones call it. Failing that, the rubric says whose work the name would do.
+helper the guard tells: of the tasks that came by there the first one, since the later ones call
+it. Failing that, the file's tasks are concerned, or those whose work the name would do.
 """
 
 from __future__ import annotations
@@ -73,14 +73,15 @@ def enforced(result: SuiteResult, found: Sequence[ScratchFinding]) -> SuiteResul
 def _tasks(use: Use, rubric: Rubric, came_by: Collection[str]) -> tuple[str, ...]:
     at_home = [task for task in rubric.tasks if use.file in task.files]
     exact = [task for task in rubric.tasks if _is_home(task, use)]
-    chosen = exact or (at_home if not use.symbol else [])
-    if not chosen and came_by:
-        chosen = [task for task in rubric.tasks if task.id in came_by][:1]
-    if not chosen:
-        rules = rubric.scratch.tasks
-        named = {t for pattern, ids in rules.items() if Rules([pattern]).forbids(use.name) for t in ids}
-        chosen = [task for task in rubric.tasks if task.id in named]
-    return tuple(task.id for task in chosen or at_home)
+    first = [task for task in rubric.tasks if task.id in came_by][:1]
+    work = [
+        task
+        for task in rubric.tasks
+        for pattern, ids in rubric.scratch.tasks.items()
+        if task.id in ids and Rules([pattern]).forbids(use.name)
+    ]
+    chosen = exact or first or at_home or work
+    return tuple(dict.fromkeys(task.id for task in chosen))
 
 
 def _is_home(task: Task, use: Use) -> bool:

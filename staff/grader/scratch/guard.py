@@ -62,7 +62,8 @@ class Guard:
         for binding in list(self._rules.bindings()):
             if isinstance(binding.value, type):
                 if id(binding.value) not in made and isinstance(
-                    binding.value.__init__, FunctionType  # type: ignore[misc]
+                    binding.value.__init__,
+                    FunctionType,  # type: ignore[misc]
                 ):
                     made[id(binding.value)] = binding.value
                     self._watch_class(binding)

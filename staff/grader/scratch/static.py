@@ -177,7 +177,9 @@ class _Reader:
             forbidden = self._forbidden(name)
             if forbidden and (last not in self._module.used or isinstance(node, ast.Import)):
                 yield self._use(node, forbidden, "read")
-            elif forbidden is None and (door := self._rules.backdoor(name)) and door != "sys.modules":
+            elif (
+                forbidden is None and (door := self._rules.backdoor(name)) and door != "sys.modules"
+            ):
                 yield self._use(node, name, "dodge")
 
     def _forbidden(self, meaning: str) -> str | None:
