@@ -16,7 +16,7 @@ import msgspec
 
 from staff.grader.intake.archives import ENDINGS, archive
 from staff.grader.intake.collect import LeftOut, take
-from staff.grader.intake.sources import FolderSource
+from staff.grader.intake.sources import FolderSource, Source
 from tests.harness.errors import printable
 
 __all__ = ["Intake", "LeftOut", "name_of", "opened"]
@@ -47,7 +47,8 @@ def opened(path: Path) -> Iterator[Intake]:
     with TemporaryDirectory(prefix="submission-") as place:
         folder = Path(place).resolve()
         folder.chmod(0o755)
-        with FolderSource(path) if path.is_dir() else archive(path) as source:
+        source: Source = FolderSource(path) if path.is_dir() else archive(path)
+        with source:
             taken, left_out = take(source, folder)
         yield Intake(folder=folder, taken=taken, left_out=left_out)
 

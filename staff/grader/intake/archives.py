@@ -218,12 +218,12 @@ class TarSource(_Archive):
     what = "tar"
 
     def _list(self) -> None:
-        plain = cast(BinaryIO, self._stack.enter_context(TemporaryFile()))
+        # The stack closes what is opened here.
+        plain = cast(BinaryIO, self._stack.enter_context(TemporaryFile()))  # noqa: SIM115
         self._expand(plain)
         plain.seek(0)
-        self._tar = self._stack.enter_context(
-            tarfile.open(fileobj=plain, mode="r:", tarinfo=_Header)
-        )
+        opened = tarfile.open(fileobj=plain, mode="r:", tarinfo=_Header)  # noqa: SIM115
+        self._tar = self._stack.enter_context(opened)
         for member in self._tar:
             what = FOLDER if member.isdir() else "a device"
             if member.issym() or member.islnk():

@@ -54,7 +54,7 @@ def sameness(name: str) -> str:
 
 
 def flaw(path: str) -> str | None:
-    """What is wrong with the path of a file to take, and what to do about it; None if nothing is."""
+    """What is wrong with the path of a file to take, and what to do; None if nothing is."""
     parts = path.split("/")
     if any("\ud800" <= letter <= "\udfff" for letter in path):
         return "whose name is not UTF-8; rename it in plain letters"

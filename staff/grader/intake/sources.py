@@ -10,7 +10,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from staff.grader.intake.names import quoted
@@ -70,12 +69,7 @@ class FolderSource:
             raise SubmissionError(f"{self.name} can't be opened: {error.strerror}") from error
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._top)
 
     def children(self, folder: str) -> dict[str, str]:

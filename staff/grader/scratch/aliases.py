@@ -92,7 +92,7 @@ class Module:
                 return self.dotted(value)
             case ast.Call(func=ast.Name(id="getattr"), args=[value, name, *_]):
                 return self._below(value, self.text(name))
-            case ast.Call(func=function, args=[first, *rest]) if self._imports(function):
+            case ast.Call(func=function, args=[first, *rest]) if self.imports(function):
                 text = self.text(first)
                 if text is None or not text:
                     return None
@@ -114,7 +114,8 @@ class Module:
         first, _, rest = dotted.removeprefix(ABSOLUTE).partition(".")
         starts = {first} if absolute else self.bound.get(first, set())
         if not starts and not absolute:
-            return {f"{star}.{dotted}" for star in self.stars}
+            stars = self.stars[:_MAX_MEANINGS] if hops < _MAX_HOPS else []
+            return {m for s in stars for m in _through(f"{s}.{dotted}", modules, hops + 1)}
         found: set[str] = set()
         for start in sorted(starts)[:_MAX_MEANINGS]:
             plain = start.removeprefix(ABSOLUTE)
@@ -131,7 +132,8 @@ class Module:
         above = self.dotted(value)
         return f"{above}.{attribute}" if above and attribute else None
 
-    def _imports(self, function: ast.expr) -> bool:
+    def imports(self, function: ast.expr) -> bool:
+        """Whether a function imports the module that its first argument names."""
         name = self.dotted(function) or ""
         return name in _IMPORTERS or not self.meanings(name, {}).isdisjoint(_IMPORTERS)
 

@@ -78,7 +78,7 @@ def _tasks(use: Use, rubric: Rubric, came_by: Collection[str]) -> tuple[str, ...
         task
         for task in rubric.tasks
         for pattern, ids in rubric.scratch.tasks.items()
-        if task.id in ids and Rules([pattern]).forbids(use.name)
+        if task.id in ids and Rules((pattern,)).forbids(use.name)
     ]
     chosen = exact or first or at_home or work
     return tuple(dict.fromkeys(task.id for task in chosen))

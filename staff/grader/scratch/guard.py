@@ -18,6 +18,7 @@ the process and could take the guard out again: what is noted is true, what isn'
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from typing import Any
 from staff.grader.scratch.rules import Binding, Rules
 
 _MAX_NOTES = 1_000
+_frame = sys._getframe  # noqa: SLF001 - `inspect` gives no frame but one's own
 _METHODS = ("__init__", "forward", "step")
 """What is watched of a class: that it is made, and that its work is asked for by name."""
 
@@ -47,7 +49,7 @@ class Guard:
         self._root = "\0"
         self._notes: dict[tuple[str | None, str, str, int], str] = {}
         self._replaced: list[tuple[Any, str, Any, bool]] = []
-        self._finder = _Finder(self)
+        self._finder = _Finder(self, rules)
 
     def watch(self, root: Path) -> None:
         """Begin to note the calls of the code below a folder."""
@@ -56,22 +58,21 @@ class Guard:
     def install(self) -> None:
         """Put the watchers in place."""
         import torch
+        from torch._ops import OpOverload, OpOverloadPacket
 
         self._compiling: Callable[[], bool] = torch.compiler.is_compiling
         made: dict[int, Any] = {}
         for binding in list(self._rules.bindings()):
             if isinstance(binding.value, type):
-                if id(binding.value) not in made and isinstance(
-                    binding.value.__init__,
-                    FunctionType,  # type: ignore[misc]
-                ):
+                constructor = inspect.getattr_static(binding.value, "__init__")
+                if id(binding.value) not in made and isinstance(constructor, FunctionType):
                     made[id(binding.value)] = binding.value
                     self._watch_class(binding)
             else:
                 if id(binding.value) not in made:
                     made[id(binding.value)] = self._watched(binding)
                 self._replace(binding.holder, binding.attribute, made[id(binding.value)])
-        for kind in (torch._ops.OpOverload, torch._ops.OpOverloadPacket):
+        for kind in (OpOverload, OpOverloadPacket):
             self._replace(kind, "__call__", self._watched_operator(kind.__call__))
         sys.meta_path.insert(0, self._finder)
 
@@ -124,7 +125,7 @@ class Guard:
         return watched
 
     def _noting(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
-        compiling, note, frame_of = self._compiling, self.note, sys._getframe
+        compiling, note, frame_of = self._compiling, self.note, _frame
 
         @functools.wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
@@ -147,7 +148,7 @@ class Guard:
 
     def _constructor(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         """A class of the submission that inherits is noted, too, whoever makes an object of it."""
-        compiling, note, frame_of = self._compiling, self.note, sys._getframe
+        compiling, note, frame_of = self._compiling, self.note, _frame
 
         @functools.wraps(function)
         def watched(self_: Any, /, *args: Any, **kwargs: Any) -> None:
@@ -167,7 +168,7 @@ class Guard:
             self._write(name, file, min(lines, default=1), "called")
 
     def _watched_operator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        note, frame_of = self.note, sys._getframe
+        note, frame_of = self.note, _frame
 
         @functools.wraps(function)
         def watched(self_: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -182,10 +183,11 @@ class Guard:
 class _Finder(MetaPathFinder):
     """Finds nothing, but sees who asks for a forbidden module."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, rules: Rules) -> None:
         self._guard = guard
+        self._rules = rules
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
         """Note an import, and leave it to the others."""
-        if self._guard._rules.forbids(fullname):
-            self._guard.note(sys._getframe(1), fullname)
+        if self._rules.forbids(fullname):
+            self._guard.note(_frame(1), fullname)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,9 +32,9 @@ class Rules:
     all that fit a name the longest decides; a name that none fits may be used.
     """
 
-    forbidden: Sequence[str]
-    allowed: Sequence[str] = ()
-    backdoors: Sequence[str] = ()
+    forbidden: tuple[str, ...]
+    allowed: tuple[str, ...] = ()
+    backdoors: tuple[str, ...] = ()
     """Names by which everything can be reached."""
 
     def forbids(self, name: str) -> bool:
@@ -108,10 +108,12 @@ def look_up(name: str) -> Any:
     """
     first, *rest = name.split(".")
     value: Any = sys.modules.get(first)
+    reached = first
     for part in rest:
         if value is None:
             return None
-        value = inspect.getattr_static(value, part, None)
+        reached = f"{reached}.{part}"
+        value = inspect.getattr_static(value, part, sys.modules.get(reached))
     return value
 
 
@@ -129,5 +131,5 @@ def _fits(pattern: str, name: str) -> bool:
     return name.startswith(f"{base}.") or (name == base and pattern == base)
 
 
-def _longest(patterns: Sequence[str], name: str) -> int:
+def _longest(patterns: tuple[str, ...], name: str) -> int:
     return max((len(p.removesuffix(".*")) for p in patterns if _fits(p, name)), default=-1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from staff.grader.intake.imports import parse
@@ -57,7 +58,7 @@ def uses(folder: Path, rules: Rules) -> list[Use]:
         if isinstance(item, ast.FunctionDef)
     }
     methods = tuple(name for name in rules.methods if name not in own)
-    names = Names(rules)
+    names = _names(rules)
     found: dict[tuple[str, int, str], Use] = {}
     for module in modules:
         reader = _Reader(module, by_name, rules, names, methods)
@@ -108,8 +109,8 @@ class _Reader:
                 case ast.Attribute() | ast.Name() | ast.Call() | ast.Subscript() | ast.BinOp():
                     found = list(self._expression(node))
                     yield from found
-                    if any(use.how != "dodge" for use in found) and not isinstance(node, ast.Call):
-                        inner = []
+                    if isinstance(node, ast.Attribute) and any(u.how == "read" for u in found):
+                        inner = [_origin(node)]
                     elif isinstance(node, ast.Call) and _asks(node):
                         inner = [node.args[0]]
             waiting += reversed(inner)
@@ -145,7 +146,7 @@ class _Reader:
         meanings = self._module.meanings(function, self._modules)
         if function in _RUNNERS and not meanings:
             yield self._use(node, function, "dodge")
-        elif self._module._imports(node.func):
+        elif self._module.imports(node.func):
             text = self._module.text(node.args[0]) if node.args else None
             if text is None or _torch(text) or self._rules.forbids(text):
                 what = "what only shows when it runs" if text is None else repr(text)
@@ -186,6 +187,8 @@ class _Reader:
         """The name that reports use, if a dotted name leads to something forbidden."""
         parts = meaning.removeprefix(ABSOLUTE).split(".")
         for length in range(1, len(parts) + 1):
+            if parts[length - 1].startswith("__"):
+                break
             name = self._names.canonical(".".join(parts[:length]))
             if name is not None and self._rules.forbids(name):
                 return name
@@ -198,8 +201,20 @@ class _Reader:
         return Use(self._module.path, getattr(node, "lineno", 1), name, how, self._symbol)
 
 
+@lru_cache(maxsize=4)
+def _names(rules: Rules) -> Names:
+    return Names(rules)
+
+
 def _torch(name: str) -> bool:
     return name.split(".")[0] == "torch" and (name == "torch" or look_up(name) is not None)
+
+
+def _origin(node: ast.expr) -> ast.expr:
+    """What a chain of attributes begins with."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
 
 
 def _asks(node: ast.Call) -> bool:
