@@ -152,7 +152,7 @@ def test_through_another_module(found):
         "import torch.nn.functional as F\nF.pad(x, (0, 1)), F.one_hot(x)",
         "from torch.optim import Optimizer\nclass AdamW(Optimizer): pass",
         "import torch\nfrom torch.optim.optimizer import Optimizer\ntorch.nn.modules.Module",
-        "from torch import nn\ndef f(m: nn.Linear, *, o: nn.Linear = 0) -> nn.GRU:\n    y: nn.GRU = m",
+        "from torch import nn\ndef f(m: nn.Linear, *, o: nn.GRU = 0) -> nn.GRU:\n    y: nn.GRU = m",
         "from torch import nn\ndef f(m):\n    return isinstance(m, nn.Linear)",
         "from cs336_basics.ops import softmax\nsoftmax(x)",
         "import ops\nops.softmax(x)",
@@ -197,7 +197,7 @@ def test_the_task_of_a_place(tmp_path):
     adapters = (tmp_path / "s/adapters.py").read_text()
     (tmp_path / "s/adapters.py").write_text(
         adapters.replace("return rmsnorm", "return torch.rms_norm")
-        + "\n\ndef run_silu(in_features):\n    return torch.nn.functional.silu(in_features)\n"
+        + "\n\nimport torch\ndef run_silu(in_features):\n    return torch.nn.functional.silu(in_features)\n"
     )
     line = len(text.splitlines()) + 4
     own = {f.line: f for f in findings(tmp_path / "s", RUBRIC) if f.file.endswith("attention.py")}
@@ -256,8 +256,8 @@ def findings_of(task):
 def test_the_longest_pattern_decides():
     """Catches a list of what is allowed that allows too much, or nothing."""
     rules = Rules(("a.*", "a.b.c"), ("a.b", "a.d.*"))
-    assert [n for n in ("a", "a.b", "a.b.x", "a.b.c", "a.b.c.d", "a.d", "a.d.e", "a.bc", "ab")
-            if rules.forbids(n)] == ["a.b.c", "a.b.c.d", "a.d", "a.bc"]  # fmt: skip
+    names = ("a", "a.b", "a.b.x", "a.b.c", "a.b.c.d", "a.d", "a.d.e", "a.bc", "ab")
+    assert [n for n in names if rules.forbids(n)] == ["a.b.c", "a.b.c.d", "a.d", "a.bc"]
     assert Rules(("a.*",), ("a.*",)).forbids("a.b") is False
 
 

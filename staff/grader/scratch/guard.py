@@ -12,7 +12,10 @@ It belongs into the process of the submission, and is installed before the submi
 Each forbidden function, method and constructor is replaced by one that looks at who calls. A call
 from a file of the submission is noted, by whatever name the function was reached; one that PyTorch
 makes itself is not. The call is made all the same, so nothing else changes. The submission shares
-the process and could take the guard out again: what is noted is true, what isn't may be missing.
+the process and could take the guard out again, so that silence proves nothing.
+
+A mode that sees every operator inside PyTorch would miss less. It was measured: the suite on the
+solution takes 2.4 times the CPU with one, and 1.1 times with this guard.
 """
 
 from __future__ import annotations
@@ -97,8 +100,8 @@ class Guard:
             for (task, name, file, line), how in self._notes.items()
         ]
 
-    def note(self, frame: FrameType | None, name: str, how: str = "called") -> None:
-        """Note a call, if the frame that makes it is the submission's.
+    def note(self, frame: FrameType | None, name: str, how: str = "called") -> bool:
+        """Note a call, if the frame that makes it is the submission's, and say whether it is.
 
         Code without a file, such as what `exec` runs, belongs to whoever runs it.
         """
@@ -106,6 +109,8 @@ class Guard:
             frame = frame.f_back
         if frame is not None and frame.f_code.co_filename.startswith(self._root):
             self._write(name, frame.f_code.co_filename, frame.f_lineno, how)
+            return True
+        return False
 
     def _write(self, name: str, file: str, line: int, how: str) -> None:
         if len(self._notes) < _MAX_NOTES:
@@ -153,8 +158,8 @@ class Guard:
         @functools.wraps(function)
         def watched(self_: Any, /, *args: Any, **kwargs: Any) -> None:
             if not compiling():
-                note(frame_of(1), name)
-                if type(self_).__module__.partition(".")[0] != "torch":
+                own = type(self_).__module__.partition(".")[0] == "torch"
+                if not note(frame_of(1), name) and not own:
                     self._note_heir(type(self_), name)
             function(self_, *args, **kwargs)
 
