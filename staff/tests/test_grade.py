@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from staff.grader import run
 from staff.grader.grade import Grade, read_grade, write_grade
 from staff.grader.reports import text as reports_text
 from staff.grader.run import grade_all, grade_one, unique_names
@@ -121,11 +122,12 @@ def test_damaged_fixtures_are_the_reason_given(folder):
     assert grade.run.problem.startswith(start)
 
 
-def test_what_is_not_from_scratch(folder):
+def test_what_is_not_from_scratch(folder, monkeypatch):
     """Catches points that are kept at `enforce`, lost at `report`, or lost by another task."""
     text = "from torch import softmax as ready\n\n\ndef softmax(x, dim):\n    return ready(x, dim)"
     copied = submission(folder / "copied", {"cs336_basics/softmax.py": text})
     reported = grade_one(copied, "copied", FIXTURES, 120)
+    monkeypatch.setattr(run, "_run", lambda *_: reported.run)  # once is enough
     enforced = grade_one(copied, "copied", FIXTURES, 120, "enforce")
     ignored = grade_one(copied, "copied", FIXTURES, 120, "off")
     assert [str(f) for f in reported.scratch] == [
@@ -135,9 +137,7 @@ def test_what_is_not_from_scratch(folder):
     assert ignored.scratch == ()
     lost = {
         task.id: task.earned - other.earned
-        for task, other in zip(
-            reported.run.result.tasks, enforced.run.result.tasks, strict=True
-        )
+        for task, other in zip(reported.run.result.tasks, enforced.run.result.tasks, strict=True)
     }
     assert lost.pop("softmax") == 2
     assert set(lost.values()) == {0}

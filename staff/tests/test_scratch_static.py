@@ -184,6 +184,9 @@ def test_nothing_in_the_alternates(tmp_path):
     """Catches findings in right answers that are written differently."""
     for alternate in load_alternates():
         folder = patched([alternate], SOLUTION, tmp_path / alternate.id)
+        for file in folder.rglob("*.py"):  # the rest is the solution's
+            if file.read_bytes() == (SOLUTION / file.relative_to(folder)).read_bytes():
+                file.unlink()
         assert findings(folder, RUBRIC) == (), alternate.id
 
 
@@ -197,7 +200,7 @@ def test_the_task_of_a_place(tmp_path):
     adapters = (tmp_path / "s/adapters.py").read_text()
     (tmp_path / "s/adapters.py").write_text(
         adapters.replace("return rmsnorm", "return torch.rms_norm")
-        + "\n\nimport torch\ndef run_silu(in_features):\n    return torch.nn.functional.silu(in_features)\n"
+        + "\n\nimport torch\ndef run_silu(x):\n    return torch.nn.functional.silu(x)\n"
     )
     line = len(text.splitlines()) + 4
     own = {f.line: f for f in findings(tmp_path / "s", RUBRIC) if f.file.endswith("attention.py")}

@@ -39,7 +39,7 @@ def inside(name: str, archive: str) -> str:
     """
     path = PurePosixPath(name.replace("\\", "/"))
     climbs = path.is_absolute() or ".." in path.parts or "\0" in name
-    if climbs or re.match(r"[A-Za-z]:", name):
+    if climbs or re.match(r"[A-Za-z]:", path.as_posix()):
         raise SubmissionError(
             f"{archive} holds {quoted(name)}, which leads out of the archive; "
             "pack the folder anew, with paths below its top"
