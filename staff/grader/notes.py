@@ -12,12 +12,12 @@ def notes(grade: Grade) -> list[str]:
     lines = []
     if grade.scratch:
         follows = "no points for its tasks" if grade.policy == "enforce" else "a person decides"
-        lines += ["", f"Not from scratch ({follows}; the handout says what may be used):"]
-        lines += _some([str(finding) for finding in grade.scratch])
+        lines += [f"Not from scratch ({follows}; the handout says what may be used):"]
+        lines += [*_some([str(finding) for finding in grade.scratch]), ""]
     told = [left for left in grade.left_out if not left.why.startswith("is not needed")]
     if told:
-        lines += ["", "Not used:", *_some([f"{left.name} {left.why}" for left in told])]
-    return [*lines, ""] if lines else []
+        lines += ["Not used:", *_some([f"{left.name} {left.why}" for left in told]), ""]
+    return lines
 
 
 def _some(lines: list[str]) -> list[str]:

@@ -1,72 +1,117 @@
-"""Grade submissions: each in a process of its own, several at a time."""
+"""Grade submissions: each in a sandbox of its own, as many at a time as there are cores."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
+import contextlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 
 from staff.grader.grade import Grade, SuiteRun
-from staff.grader.intake import LeftOut, name_of, opened
+from staff.grader.intake import Intake, name_of, opened
+from staff.grader.remote import Workers
+from staff.grader.sandbox import Backend, Confinement, Limits
 from staff.grader.scratch.findings import enforced, findings
 from staff.grader.scratch.model import Policy, ScratchFinding
+from staff.grader.warm import Job, run_warm
+from staff.grader.zygote import zygote
 from tests.harness.errors import SubmissionError
-from tests.harness.rubric import read_rubric
+from tests.harness.rubric import Limits as SuiteLimits
+from tests.harness.rubric import Rubric
 
-_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
+_GRACE = 60.0
+"""Seconds that the trusted side of a run may take on top of the submission's."""
 
 
 def grade_all(
-    paths: Sequence[Path], fixtures: Path, seconds: float, scratch: Policy = "report"
+    paths: Sequence[Path],
+    cases: Path,
+    rubric: Rubric,
+    backend: Backend,
+    saved: Path | None = None,
+    seed: str = "",
+    scratch: Policy = "report",
 ) -> Iterator[Grade]:
     """Grade submissions, and yield each grade as it comes.
 
     Args:
         paths: folders or archives.
-        fixtures: the folder of saved cases.
-        seconds: wall time for one submission; one that takes longer could not be graded.
+        cases: the folder of cases that decide.
+        rubric: the limits of one submission, and what is to be from scratch.
+        backend: what confines the submissions.
+        saved: the folder of cases whose messages are told; none where `cases` tells them itself.
+        seed: of the cases, for the record.
         scratch: what follows where a submission isn't from scratch.
     """
     names = unique_names(paths)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        jobs = [
-            pool.submit(grade_one, path, name, fixtures, seconds, scratch)
-            for path, name in zip(paths, names, strict=True)
+    with contextlib.ExitStack() as stack:
+        jobs: list[tuple[str, Intake, int]] = []
+        for number, (path, name) in enumerate(zip(paths, names, strict=True)):
+            try:
+                intake = stack.enter_context(opened(path))
+            except SubmissionError as error:
+                yield _grade(name, SuiteRun(problem=str(error)), cases, backend, seed)
+                continue
+            jobs.append((name, intake, number))
+        line = "" if backend.name == "mock" or not jobs else stack.enter_context(zygote())
+        work = [
+            Job(
+                name=name,
+                folder=str(intake.folder),
+                workers=_workers(line, intake.folder, number, backend, rubric.limits)
+                if line
+                else None,
+                saved=str(saved or ""),
+                seed=seed,
+                seconds=2 * rubric.limits.suite_seconds + _GRACE,
+            )
+            for name, intake, number in jobs
         ]
-        for job in as_completed(jobs):
-            yield job.result()
+        taken = {name: intake for name, intake, _ in jobs}
+        for outcome in run_warm(work, cases) if work else ():
+            intake = taken[outcome.name]
+            run, found = not_from_scratch(outcome.run, intake, rubric, scratch)
+            yield msgspec.structs.replace(
+                _grade(outcome.name, run, cases, backend, seed),
+                left_out=intake.left_out,
+                scratch=found,
+                policy=scratch,
+            )
 
 
-def grade_one(
-    path: Path, name: str, fixtures: Path, seconds: float, scratch: Policy = "report"
-) -> Grade:
-    """Grade one submission."""
-    left_out: tuple[LeftOut, ...] = ()
-    found: tuple[ScratchFinding, ...] = ()
-    try:
-        with opened(path) as intake:
-            left_out = intake.left_out
-            run = _run(intake.folder, fixtures.resolve(), seconds)
-            if scratch != "off":
-                found = findings(intake.folder, read_rubric(), run.calls)
-        if scratch == "enforce" and run.result is not None:
-            run = msgspec.structs.replace(run, result=enforced(run.result, found))
-    except SubmissionError as error:
-        run = SuiteRun(problem=str(error))
+def not_from_scratch(
+    run: SuiteRun, intake: Intake, rubric: Rubric, policy: Policy
+) -> tuple[SuiteRun, tuple[ScratchFinding, ...]]:
+    """Find what isn't from scratch, and draw the consequence."""
+    if policy == "off":
+        return run, ()
+    found = findings(intake.folder, rubric, run.calls)
+    if policy == "enforce" and run.result is not None:
+        run = msgspec.structs.replace(run, result=enforced(run.result, found))
+    return run, found
+
+
+def _workers(
+    line: str, folder: Path, number: int, backend: Backend, limits: SuiteLimits
+) -> Workers:
+    plan = Confinement(
+        backend=backend.name,
+        submission=str(folder),
+        number=number,
+        limits=Limits(wall_seconds=2 * limits.suite_seconds + _GRACE),
+    )
+    return Workers(line=line, plan=plan, suite_seconds=limits.suite_seconds)
+
+
+def _grade(name: str, run: SuiteRun, cases: Path, backend: Backend, seed: str) -> Grade:
     return Grade(
         submission=name,
         run=run,
-        fixtures=fixtures.name,
-        left_out=left_out,
-        scratch=found,
-        policy=scratch,
+        fixtures="fresh" if seed else cases.name,
+        seed=seed,
+        sandbox=backend.name,
+        protections=backend.protections,
     )
 
 
@@ -79,42 +124,3 @@ def unique_names(paths: Sequence[Path]) -> list[str]:
             name, number = f"{name_of(path)}-{number}", number + 1
         names.append(name)
     return names
-
-
-def _run(folder: Path, fixtures: Path, seconds: float) -> SuiteRun:
-    with TemporaryDirectory(prefix="grade-") as scratch, (Path(scratch) / "log").open("w+b") as log:
-        result = Path(scratch) / "result.json"
-        command = [sys.executable, "-I", "-m", "staff.grader.suite"]
-        process = subprocess.Popen(
-            [*command, str(folder), str(fixtures), str(result)],
-            cwd=scratch,
-            env={key: os.environ[key] for key in _KEPT if key in os.environ},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return SuiteRun(problem=f"the suite took longer than {seconds:g} seconds")
-        finally:
-            _end(process)
-        try:
-            return msgspec.json.decode(result.read_bytes(), type=SuiteRun)
-        except (OSError, msgspec.MsgspecError):
-            log.seek(0)
-            lines = log.read().decode("utf-8", "replace").split("\n")
-            said = next((line for line in lines if line.startswith("ERROR: ")), "")
-            status = process.returncode
-            why = said.removeprefix("ERROR: ") or f"its process ended with status {status}"
-            return SuiteRun(problem=f"the suite gave no result: {why}")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of the process and of those it started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        process.kill()
-    process.wait()

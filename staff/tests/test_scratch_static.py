@@ -5,12 +5,15 @@ import torch  # noqa: F401 - names are looked up in what is loaded
 
 from staff.catalogue.patches import FOLDER as CATALOGUE
 from staff.catalogue.patches import load_alternates, patched
-from staff.grader.intake import opened
+from staff.grader.grade import Grade, SuiteRun, read_grade, write_grade
+from staff.grader.intake import LeftOut, opened
+from staff.grader.notes import notes
+from staff.grader.run import not_from_scratch
 from staff.grader.scratch.findings import enforced, findings, rules_of
 from staff.grader.scratch.model import Call
 from staff.grader.scratch.rules import Rules
 from staff.paths import ROOT, SOLUTION
-from staff.tests.support import small_rubric, suite_result, task_result
+from staff.tests.support import small_rubric, submission, suite_result, task_result
 from tests.harness.results import State
 from tests.harness.rubric import read_rubric
 
@@ -254,6 +257,28 @@ def findings_of(task):
         ScratchFinding(file="a.py", line=1, name="torch.softmax", how="called", tasks=(task,)),
         ScratchFinding(file="a.py", line=2, name="eval", how="dodge"),
     )
+
+
+def test_what_follows(tmp_path):
+    """Catches points that are kept at `enforce`, lost at `report`, or said nothing of."""
+    text = "from torch import softmax as ready\n\n\ndef softmax(x, dim):\n    return ready(x, dim)"
+    folder = submission(tmp_path / "ada", {"cs336_basics/softmax.py": text})
+    tasks = [task_result(task, [State.PASSED] * len(task.tests)) for task in RUBRIC.tasks]
+    run = SuiteRun(result=suite_result(*tasks))
+    line = "cs336_basics/softmax.py:5 uses torch.softmax (softmax)"
+    with opened(folder) as intake:
+        assert not_from_scratch(run, intake, RUBRIC, "off") == (run, ())
+        reported, found = not_from_scratch(run, intake, RUBRIC, "report")
+        assert (reported, [str(finding) for finding in found]) == (run, [line])
+        enforced_run, _ = not_from_scratch(run, intake, RUBRIC, "enforce")
+    assert enforced_run.result.earned == run.result.earned - RUBRIC.task("softmax").points
+    left = (LeftOut(name="conftest.py", why="is a test"), LeftOut(name="a", why="is not needed"))
+    grade = Grade(submission="ada", run=reported, fixtures="f", left_out=left, scratch=found)
+    write_grade(grade, tmp_path / "grade.json")
+    assert read_grade(tmp_path / "grade.json") == grade
+    said = "Not from scratch (a person decides; the handout says what may be used):"
+    assert notes(grade) == [said, f"  {line}", "", "Not used:", "  conftest.py is a test", ""]
+    assert notes(Grade(submission="ada", run=run, fixtures="f")) == []
 
 
 def test_the_longest_pattern_decides():
