@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from staff.grader.scratch.model import Policy
 from staff.paths import ROOT, SOLUTION
 from tests.harness.diagnosis import Hints
 from tests.harness.errors import HarnessError
@@ -37,7 +38,7 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write.
 @app.command()
 def grade(
     submissions: Annotated[
-        list[Path], typer.Argument(metavar="SUBMISSION…", help="Folders or zips.")
+        list[Path], typer.Argument(metavar="SUBMISSION…", help="Folders, zips or tars.")
     ],
     out: Out = Path("grades"),
     fixtures: Annotated[
@@ -51,6 +52,10 @@ def grade(
         Hints,
         typer.Option(help="How much a failure says: the numbers, a question too, the mistake too."),
     ] = "full",
+    scratch: Annotated[
+        Policy,
+        typer.Option(help="What isn't from scratch: reported, without points, or not looked for."),
+    ] = "report",
 ) -> None:
     """Grade submissions, each in a sandbox of its own, and write a report for each.
 
@@ -68,28 +73,29 @@ def grade(
 
     missing = [path for path in submissions if not path.exists()]
     if missing:
-        raise UsageError(f"there is no {missing[0]}; name folders or zips that exist")
+        raise UsageError(f"there is no {missing[0]}; name folders, zips or tars that exist")
     rubric = read_rubric()
     for task in rubric.tasks:
         Fixtures(fixtures or FIXTURES).task(task.id)
     backend = choose(sandbox)
     order = unique_names(submissions)
     grades = {}
-    with _Progress("grading") as progress, TemporaryDirectory(prefix="cases-") as scratch:
+    with _Progress("grading") as progress, TemporaryDirectory(prefix="cases-") as folder:
         cases, saved = fixtures, None
         if cases is None:
             progress.say("drawing fresh cases")
             seed = seed or secrets.token_hex(8)
-            cases, saved = Path(scratch), FIXTURES
+            cases, saved = Path(folder), FIXTURES
             files, _ = fresh_files(FIXTURES, seed)
             write_files(files, cases)
         how = Grading(
             cases=cases,
-            limits=rubric.limits,
+            rubric=rubric,
             backend=backend,
             saved=saved,
             seed=seed if saved else "",
             hints=hints,
+            policy=scratch,
         )
         for done in grade_all(submissions, how):
             write_reports(done, rubric, out / done.submission)

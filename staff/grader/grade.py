@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from staff.grader.intake.collect import LeftOut
+from staff.grader.scratch.model import Call, Policy, ScratchFinding
 from tests.harness.diagnosis import Hints
 from tests.harness.results import SuiteResult
 
@@ -19,6 +21,8 @@ class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
     seconds: float = 0.0
     """Wall time."""
+    calls: tuple[Call, ...] = ()
+    """What the guard noted while the suite ran."""
 
 
 class Grade(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +42,12 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     """What was in force, for a person to read."""
     hints: Hints = "full"
     """How much the messages were to say."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What was handed in and not used."""
+    scratch: tuple[ScratchFinding, ...] = ()
+    """What the submission uses of what it was to build itself."""
+    policy: Policy = "report"
+    """What follows from that: at `enforce` the tasks concerned have no points."""
 
     @property
     def graded(self) -> bool:

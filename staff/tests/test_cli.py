@@ -89,7 +89,7 @@ def test_a_path_that_is_not_there(run, tmp_path, path):
     out = tmp_path / "out"
     status, said, error = run("grade", SOLUTION, path, "--out", out)
     assert (status, said) == (2, "")
-    assert error == f"cs336: there is no {path}; name folders or zips that exist\n"
+    assert error == f"cs336: there is no {path}; name folders, zips or tars that exist\n"
     assert not out.exists()
 
 
