@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from staff.paths import ROOT, SOLUTION
-from tests.harness.cases import FIXTURES
 from tests.harness.errors import HarnessError
+from tests.harness.fixtures import FIXTURES
 from tests.harness.rubric import read_rubric
 from tests.harness.terminal import as_ascii
 
@@ -45,7 +45,7 @@ def grade(
     """
     from staff.grader.reports import table, write_reports
     from staff.grader.run import grade_all, unique_names
-    from tests.harness.cases import Fixtures
+    from tests.harness.fixtures import Fixtures
 
     missing = [path for path in submissions if not path.exists()]
     if missing:
@@ -99,12 +99,17 @@ def stubs(
 def build(
     out: Out = FIXTURES,
     seed: Annotated[str, typer.Option(help="Seed of the inputs.")] = "2026",
+    task: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Only this task (repeatable).")
+    ] = None,
 ) -> None:
     """Draw the inputs, ask the oracle, hold the solution against it, and write the files."""
     from staff.fixtures.build import build_files, write_files
 
+    rubric = read_rubric()
+    tasks = [rubric.task(name).id for name in task or ()]
     with _Progress("building") as progress:
-        files = build_files(FIXTURES, seed, progress.say)
+        files = build_files(FIXTURES, seed, progress.say, tasks)
     write_files(files, out)
     size = sum(len(content) for content in files.values())
     console.print(f"wrote {len(files)} files, {size / 1000:.0f} kB, to {out}/")

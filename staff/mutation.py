@@ -25,7 +25,7 @@ from rich.progress import track
 from staff.catalogue.patches import patched
 from staff.grader.warm import Job, Outcome, run_warm
 from staff.paths import SOLUTION
-from tests.harness.cases import FIXTURES
+from tests.harness.fixtures import FIXTURES
 
 SURVIVORS = Path(__file__).with_name("mutation.toml")
 LEAST_KILLED = 0.98

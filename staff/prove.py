@@ -29,7 +29,7 @@ from staff.catalogue.patches import (
 from staff.grader.grade import Grade
 from staff.grader.run import grade_all
 from staff.paths import ROOT, SOLUTION
-from tests.harness.cases import FIXTURES
+from tests.harness.fixtures import FIXTURES
 from tests.harness.rubric import Rubric, read_rubric
 
 REPORT = ROOT / "docs" / "proof.md"

@@ -13,8 +13,8 @@ from staff.catalogue.subjects import Subject, lay_out
 from staff.fixtures.calibrate import MARGIN, Errors, Place, limit_of, worst_errors
 from staff.fixtures.signatures import margin_of
 from staff.grader.warm import Job, Outcome, run_warm
-from tests.harness.cases import Fixtures
 from tests.harness.fingerprints import FAR
+from tests.harness.fixtures import Fixtures
 from tests.harness.results import State, TaskResult
 from tests.harness.rubric import Rubric
 

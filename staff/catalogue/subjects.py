@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from staff.catalogue.patches import FOLDER, Patch, load_alternates, load_mistakes, patched
 from staff.paths import SOLUTION
-from tests.harness.rubric import read_rubric
+from tests.harness.rubric import Rubric, read_rubric
 
 Kind = Literal["solution", "mistake", "alternate", "public"]
 
@@ -24,7 +24,10 @@ class Subject:
     folder: Path
     patch: Patch | None = None
     reach: tuple[str, ...] = ()
-    """The tasks whose answers the patch can change; none where it is no patch."""
+    """The tasks of its own part whose answers the patch can change; none where it is no patch.
+
+    A later part that calls the task is told only that something it needs fails.
+    """
 
     @property
     def right(self) -> bool:
@@ -38,8 +41,13 @@ class Subject:
         return self.right and not held_out
 
 
-def lay_out(scratch: Path, kinds: Sequence[Kind]) -> list[Subject]:
+def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -> list[Subject]:
     """Lay out all subjects of the given kinds; patched copies go below `scratch`.
+
+    Args:
+        scratch: the folder for patched copies.
+        kinds: which subjects.
+        tasks: only patches that reach one of these tasks; all where it is empty.
 
     Raises:
         PatchError: a patch no longer fits the solution.
@@ -54,10 +62,16 @@ def lay_out(scratch: Path, kinds: Sequence[Kind]) -> list[Subject]:
                     kind=kind,  # type: ignore[arg-type]
                     folder=patched([patch], SOLUTION, scratch / patch.id),
                     patch=patch,
-                    reach=rubric.reached_from(patch.task),
+                    reach=_reach(rubric, patch.task),
                 )
                 for patch in patches
+                if not tasks or set(tasks) & set(_reach(rubric, patch.task))
             ]
     for package in sorted((FOLDER / "alternates").glob("*/cs336_basics")):
         found.append(Subject(package.parent.name, "public", package.parent))
     return [subject for subject in found if subject.kind in kinds]
+
+
+def _reach(rubric: Rubric, task_id: str) -> tuple[str, ...]:
+    part = rubric.task(task_id).part
+    return tuple(t for t in rubric.reached_from(task_id) if rubric.task(t).part == part)

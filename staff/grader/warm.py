@@ -189,6 +189,9 @@ def main() -> None:
     options += ["--capture=no"]
     for plugin in ("cacheprovider", "logging", "warnings", "threadexception", "faulthandler"):
         options += ["-p", f"no:{plugin}"]
+    if all(job.tasks for job in jobs):
+        for task in sorted({task for job in jobs for task in job.tasks}):
+            options += ["--task", task]
     status = pytest.main([*options, str(TESTS)], plugins=[_Forks(jobs, out)])
     sys.exit(0 if status == pytest.ExitCode.OK else int(status))
 

@@ -13,8 +13,9 @@ from safetensors.torch import load, save
 
 from staff.paths import TESTS
 from staff.tests.support import run_suite
-from tests.harness.cases import FIXTURES, METADATA_KEY, SEALS, Case, Cases, Fixtures
+from tests.harness.cases import Case, Cases
 from tests.harness.errors import FixtureError, WrongAnswer
+from tests.harness.fixtures import FIXTURES, METADATA_KEY, SEALS, Fixtures
 from tests.harness.rubric import read_rubric
 
 MEND = "run `git checkout -- tests/fixtures`, or `cs336 fixtures build` if you are staff"

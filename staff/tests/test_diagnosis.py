@@ -2,9 +2,9 @@
 
 import torch
 
-from tests.harness.cases import MistakeEntry, Signature
 from tests.harness.diagnosis import Evidence, explain, same_text, suspects
 from tests.harness.fingerprints import Seen, directions_of, fits
+from tests.harness.fixtures import MistakeEntry, Signature
 from tests.harness.results import State, SuiteResult, TaskResult, TestResult
 from tests.harness.rubric import read_rubric
 

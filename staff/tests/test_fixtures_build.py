@@ -16,7 +16,7 @@ from staff.fixtures import build, calibrate, oracle
 from staff.fixtures.build import BuildError, build_files, settle, source_hash, write_files
 from staff.paths import ROOT
 from staff.tests.support import clean_imports
-from tests.harness.cases import FIXTURES, SEALS, Fixtures
+from tests.harness.fixtures import FIXTURES, SEALS, Fixtures
 from tests.harness.rubric import read_rubric
 
 DIGESTS = """
@@ -100,12 +100,12 @@ def test_building_twice_gives_equal_bytes(empty, tmp_path):
 
 def test_an_oracle_that_disagrees_stops_the_build(monkeypatch, empty):
     """Catches a wrong answer that becomes the truth."""
-    right = oracle.run_silu
-    monkeypatch.setattr(oracle, "run_silu", lambda **given: right(**given) + 1e-9)
+    right = oracle.model.run_silu
+    monkeypatch.setattr(oracle.model, "run_silu", lambda **given: right(**given) + 1e-9)
     text = r"^silu · test_silu_\w+ · .+: in float64 the solution is 1.0e-09 off the oracle, and "
     with pytest.raises(BuildError, match=text):
         drafted(empty)
-    monkeypatch.setattr(oracle, "run_silu", lambda **_: torch.tensor(math.nan))
+    monkeypatch.setattr(oracle.model, "run_silu", lambda **_: torch.tensor(math.nan))
     with pytest.raises(BuildError, match="in float64 the solution is nan off the oracle"):
         drafted(empty)
 

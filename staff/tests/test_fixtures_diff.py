@@ -11,7 +11,7 @@ from safetensors.torch import save
 from staff.fixtures import diff
 from staff.fixtures.build import stored_files, write_files
 from staff.fixtures.diff import differences
-from tests.harness.cases import FIXTURES, METADATA_KEY, SEALS, decode_fixture
+from tests.harness.fixtures import FIXTURES, METADATA_KEY, SEALS, decode_fixture
 
 FILE = "softmax.safetensors"
 

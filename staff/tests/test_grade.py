@@ -12,7 +12,7 @@ from staff.grader.grade import Grade
 from staff.grader.run import grade_all, grade_one, unique_names
 from staff.paths import SOLUTION
 from staff.tests.support import submission
-from tests.harness.cases import FIXTURES
+from tests.harness.fixtures import FIXTURES
 
 DYING = """
 import os

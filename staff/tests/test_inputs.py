@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 import math
-from collections import Counter
+from collections import ChainMap, Counter
 
 import pytest
 import torch
@@ -13,6 +13,7 @@ from staff.fixtures import oracle
 from staff.fixtures.inputs import all_cases
 from staff.fixtures.inputs.draw import Draw
 from tests.harness.plain import pack
+from tests.harness.probes import PROBES
 from tests.harness.rubric import read_rubric
 
 CASES = list(all_cases("2026"))
@@ -73,8 +74,14 @@ def test_names_are_unique_and_say_something():
 def test_arguments_are_those_of_the_adapter():
     """Catches an argument that is misspelt, missing or of another adapter."""
     for case in CASES:
-        for function in (getattr(adapters, case.adapter), getattr(oracle, case.adapter)):
-            inspect.signature(function).bind(**case.arguments)
+        inspect.signature(oracle.function_of(case.adapter)).bind(**case.arguments)
+        if case.adapter in PROBES:
+            given = [case.arguments]
+            if "adapters" in inspect.signature(PROBES[case.adapter]).parameters:
+                given.append({"adapters": adapters})
+            inspect.signature(PROBES[case.adapter]).bind(**dict(ChainMap(*given)))
+        else:
+            inspect.signature(getattr(adapters, case.adapter)).bind(**case.arguments)
         pack(case.arguments, {}, "x")
 
 

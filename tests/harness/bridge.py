@@ -6,7 +6,8 @@ is a class with the three methods of `Bridge`; `Adapters` is the face that tests
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -167,6 +168,10 @@ class Adapters:
         if name.startswith(("run_", "get_", "count_")):
             return Adapter(self, name)
         raise AttributeError(name)
+
+    def probing(self, name: str) -> Callable[..., Plain]:
+        """A probe in the form of an adapter, for `cases.check`."""
+        return functools.partial(self.probe, name)
 
     def probe(self, name: str, **arguments: Plain) -> Plain:
         """Run a probe and return its observations.

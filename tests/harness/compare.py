@@ -1,6 +1,7 @@
-"""Comparison of a tensor with what it should be, in units of its dtype's tolerance.
+"""Comparison of an answer with what it should be.
 
-The error of a value is `|y − e| / (atol + rtol · |e|)` with the tolerances that
+Exact data (strings, bytes, integers, and lists and dicts of these) must be equal. The error of a
+value in a tensor is `|y − e| / (atol + rtol · |e|)` with the tolerances that
 `torch.testing.assert_close` uses for the dtype; an answer is right when no error exceeds the
 limit. Differences are reported in the order in which they help: kind of object, shape, dtype,
 NaN or infinity, and only then the values.
@@ -38,16 +39,19 @@ class Difference:
 
 
 def difference(
-    got: Plain, expected: Tensor, dtype: torch.dtype, limit: float = 1.0
+    got: Plain, expected: Plain, dtype: torch.dtype, limit: float = 1.0
 ) -> Difference | None:
-    """Hold an answer against the expected values (of any precision); None when it is right.
+    """Hold an answer against what is expected; None when it is right.
 
     Args:
         got: what the submission returned.
-        expected: the right values, which may be more precise than `dtype`.
-        dtype: the dtype that the answer must have.
+        expected: the right values, which may be more precise than `dtype`, or exact data.
+        dtype: the dtype that an answer must have which is a tensor.
         limit: the largest error allowed, in units of the dtype's tolerance.
     """
+    if not isinstance(expected, Tensor):
+        found = _unlike(got, expected, "")
+        return None if found is None else Difference("data", found, math.inf)
     strange = _other_kind(got, expected, dtype) or _not_finite(got, expected)
     if strange is not None:
         return strange
@@ -65,6 +69,17 @@ def errors_of(got: Tensor, expected: Tensor) -> Tensor:
     wide, right = got.double(), expected.double()
     errors = (wide - right).abs() / (atol + rtol * right.abs())
     return torch.where(right.isfinite(), errors, 0.0)
+
+
+def check_equal(got: Plain, expected: Plain, why: str) -> None:
+    """Fail with the sentence `why`, and the first difference below it, unless the data is equal.
+
+    Raises:
+        WrongAnswer: it is not.
+    """
+    found = _unlike(got, expected, "")
+    if found is not None:
+        raise WrongAnswer(why, found)
 
 
 def check_close(
@@ -88,6 +103,37 @@ def check(condition: object, why: str) -> None:
     """
     if not condition:
         raise WrongAnswer(why)
+
+
+def _unlike(got: Plain, expected: Plain, path: str) -> str | None:
+    """The first place where exact data differs, and how; None where it doesn't."""
+    where = f" at {path}" if path else ""
+    if type(got) is not type(expected):
+        return f"got {_short(got)}{where}, expected {_short(expected)}"
+    if isinstance(expected, dict):
+        for key in [*expected, *got]:
+            if key not in got:
+                return f"{_short(key)} is missing{where}"
+            if key not in expected:
+                return f"{_short(key)} should not be there{where}"
+            found = _unlike(got[key], expected[key], f"{path}[{key!r}]")
+            if found:
+                return found
+        return None
+    if isinstance(expected, list) or (isinstance(expected, tuple) and len(got) != len(expected)):
+        for i, (one, other) in enumerate(zip(got, expected, strict=False)):
+            found = _unlike(one, other, f"{path}[{i}]")
+            if found:
+                return found
+        if len(got) != len(expected):
+            return f"got {len(got)} items{where}, expected {len(expected)}"
+        return None
+    return None if got == expected else f"got {_short(got)}{where}, expected {_short(expected)}"
+
+
+def _short(value: Plain, most: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _other_kind(got: Plain, expected: Tensor, dtype: torch.dtype) -> Difference | None:

@@ -14,8 +14,8 @@ from typing import Literal
 
 import msgspec
 
-from tests.harness.cases import Signature
 from tests.harness.fingerprints import Seen, fits
+from tests.harness.fixtures import Signature
 from tests.harness.results import State, SuiteResult, TaskResult, TestResult
 from tests.harness.rubric import Rubric
 

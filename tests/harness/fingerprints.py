@@ -24,7 +24,7 @@ NEAR = 0.02
 FAR = 1e99
 """An error beyond numbers: NaN, a wrong shape, an exception. JSON knows no infinity."""
 
-Kind = Literal["right", "value", "nan", "shape", "dtype", "type", "raises"]
+Kind = Literal["right", "value", "data", "nan", "shape", "dtype", "type", "raises"]
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,7 +32,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: Kind = "right"
     detail: str = ""
-    """The shape, dtype or type; the name of the exception; where NaN and infinity stand."""
+    """The shape, dtype or type; the exception's name; where NaN stands; a digest of exact data."""
     off: tuple[float, ...] = ()
     """The error along the sixteen directions; empty where it can't be told."""
     error: float = 0.0
@@ -51,6 +51,11 @@ def directions_of(error: Tensor) -> tuple[float, ...]:
 def places_of(mask: Tensor) -> str:
     """Say which elements a mask holds, in a few letters."""
     return f"{zlib.crc32(mask.to(torch.uint8).numpy().tobytes()):08x}"
+
+
+def digest_of(data: object) -> str:
+    """Tell exact data (strings, bytes, integers and lists, dicts of these) apart by few letters."""
+    return f"{zlib.crc32(repr(data).encode()):08x}"
 
 
 def fits(seen: Seen, stored: Seen) -> bool:

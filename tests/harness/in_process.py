@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.harness import probes
 from tests.harness.annotated import Annotated
 from tests.harness.bridge import Answer, Missing, Raised
 from tests.harness.loading import load_adapters, prove_origin
 from tests.harness.plain import Plain, plain, realise
+from tests.harness.probes import run_probe
 from tests.harness.submission import Submission, first_line
 
 
@@ -73,7 +73,8 @@ class InProcess:
     def probe(self, name: str, arguments: Mapping[str, Plain]) -> Plain | Raised:
         """Run a probe; see `Bridge.probe`."""
         try:
-            return probes.PROBES[name](**realise(dict(arguments), torch.device("cpu")))
+            real = realise(dict(arguments), torch.device("cpu"))
+            return run_probe(name, self._adapters, real)
         except (KeyboardInterrupt, Missing):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from tests.harness.recipes import RECIPES
+from tests.harness.recipes import RECIPES, Observed
 
 Plain = Any
 """Documentation only: the type of plain data is recursive, and checked by `plain` at run time."""
@@ -107,6 +108,10 @@ def plain(value: Any) -> Plain:
         return torch.Tensor.clone(torch.Tensor.cpu(torch.Tensor.detach(value)))
     if value is None or type(value) in (bool, int, float, str, bytes):
         return value
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(np.array(value))
+    if isinstance(value, Observed):
+        return plain(value.observed())
     if type(value) is dict:
         return {plain(key): plain(item) for key, item in value.items()}
     if type(value) in (list, tuple):

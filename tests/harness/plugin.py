@@ -11,9 +11,10 @@ import torch
 
 from tests.harness import terminal
 from tests.harness.bridge import Adapters, Bridge
-from tests.harness.cases import FIXTURES, Cases, Fixtures
+from tests.harness.cases import Cases
 from tests.harness.diagnosis import Evidence, Hints, explain
 from tests.harness.errors import Crashed, Finding, HarnessError, SubmissionError, WrongAnswer
+from tests.harness.fixtures import FIXTURES, Fixtures
 from tests.harness.in_process import InProcess
 from tests.harness.results import State, SuiteResult, TestResult
 from tests.harness.rubric import Rubric, Task, read_rubric

@@ -1,28 +1,23 @@
-"""Probes: functions from plain data to plain data that drive a submission's own objects.
-
-A probe runs on the submission's side of the bridge and returns observations, never a verdict.
-This file is loaded before the submission, and knows nothing of the tests.
-"""
+"""Probes of modules: construct one, call it, differentiate it, and tell what was seen."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from tests.harness.bridge import Missing
 from tests.harness.devices import Strangers
 from tests.harness.plain import Plain, plain
+from tests.harness.probes.symbols import resolve
 
 
 def written(symbols: Sequence[str]) -> bool:
     """Tell whether no function or method of `symbols` is still a stub."""
-    return not any(_is_stub(f) for symbol in symbols for f in _functions(_resolve(symbol)))
+    return not any(_is_stub(f) for symbol in symbols for f in _functions(resolve(symbol)))
 
 
 def module(
@@ -56,7 +51,7 @@ def module(
     if device is not None:
         extra["device"] = torch.device(device)
     torch.default_generator.manual_seed(seed)
-    built: nn.Module = _resolve(symbol)(**arguments, **extra)
+    built: nn.Module = resolve(symbol)(**arguments, **extra)
     if weights is not None:
         built.load_state_dict(weights, strict=True)
     seen: dict[str, Plain] = {
@@ -82,9 +77,6 @@ def module(
     return seen
 
 
-PROBES: dict[str, Callable[..., Plain]] = {"written": written, "module": module}
-
-
 def _describe(tensor: Tensor) -> dict[str, Plain]:
     return {
         "shape": tuple(tensor.shape),
@@ -92,20 +84,6 @@ def _describe(tensor: Tensor) -> dict[str, Plain]:
         "device": tensor.device.type,
         "requires_grad": tensor.requires_grad,
     }
-
-
-def _resolve(symbol: str) -> Any:
-    """Import what `package.module:Name` names."""
-    path, _, name = symbol.partition(":")
-    try:
-        found = importlib.import_module(path)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (path == error.name or path.startswith(f"{error.name}.")):
-            raise Missing(f"the submission has no {path.replace('.', '/')}.py") from error
-        raise
-    if not hasattr(found, name):
-        raise Missing(f"{path.replace('.', '/')}.py has no {name}")
-    return getattr(found, name)
 
 
 def _functions(found: Any) -> list[FunctionType]:
