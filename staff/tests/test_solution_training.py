@@ -113,7 +113,8 @@ def test_clipping(dtype: torch.dtype, max_norm: float) -> None:
         assert mine.grad is alias
         assert (mine.grad is None) == (other.grad is None)
         if mine.grad is not None and other.grad is not None:
-            agree(mine.grad, other.grad)
+            few = 4 * torch.finfo(dtype).eps
+            torch.testing.assert_close(mine.grad, other.grad, rtol=few, atol=0)
 
 
 def test_small_gradients_keep_every_bit() -> None:
