@@ -8,7 +8,7 @@ from tests.harness.compare import check, check_close, check_equal
 USUAL = {"lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.1}
 
 
-def some(draw, count=6, shapes=((2, 3), (4,), ())):
+def some(draw, count=6, shapes=((2, 3), (4,), (1, 2, 2))):
     """Parameters, and gradients for `count` steps."""
     parameters = [draw.normal(*shape) for shape in shapes]
     gradients = [[draw.normal(*shape) for shape in shapes] for _ in range(count)]

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 
 from tests.harness.plain import Plain, plain
 from tests.harness.probes.symbols import resolve
@@ -105,7 +105,7 @@ def adamw_closure(adapters: ModuleType, start: float, settings: Settings) -> dic
     return {
         "losses": [None if loss is None else float(loss) for loss in losses],
         "with_gradients": calls,
-        "value": float(parameter),
+        "value": parameter.item(),
     }
 
 
@@ -245,16 +245,16 @@ def batch_memory(
     return {"dataset": dataset.nbytes, "batch": max(peak, largest.nbytes)}
 
 
-class _Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Largest(TorchFunctionMode):
     """Notes the size of the largest tensor that is made, in memory of its own."""
 
     def __init__(self, dataset: np.ndarray[Any, Any]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         start = dataset.__array_interface__["data"][0]
         self._mapped = range(start, start + dataset.nbytes)
         self.nbytes = 0
 
-    def __torch_dispatch__(
+    def __torch_function__(
         self,
         func: Callable[..., Any],
         types: Any,
