@@ -127,7 +127,7 @@ def test_what_needs_a_name_of_ours_is_marked_so():
         for file in TESTS.glob("test_*.py")
         for node in ast.parse(file.read_text("utf-8")).body
         if isinstance(node, ast.FunctionDef)
-        and "adapters.probe(" in ast.unparse(node)
+        and "symbol=" in ast.unparse(node)
         and node.name.startswith("test_")
         and not any(isinstance(d, ast.Name) and d.id == "ours" for d in node.decorator_list)
     ]
