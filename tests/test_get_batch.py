@@ -32,13 +32,7 @@ def test_windows_follow_the_text(adapters):
     """Inputs are stretches of the text, and every target is the token after its input."""
     for context_length in (1, 7):
         values = torch.randperm(50, generator=torch.Generator().manual_seed(context_length))
-        x, y = adapters.run_get_batch(
-            dataset=Array(values, "int64"),
-            batch_size=40,
-            context_length=context_length,
-            device="cpu",
-        )
-        checked(x, y, 40, context_length)
+        x, y = drawn(adapters, values, 40, context_length)
         places = torch.argsort(values)
         ahead = places[y] - places[x]
         check(
