@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,16 +114,19 @@ def wrapped(adapters: ModuleType, wrapper: str) -> list[str]:
     Args:
         adapters: the submission's.
         wrapper: `DistributedDataParallel` or `torch.compile`; both come as stand-ins, since one
-            needs processes and the other seconds. Where the stand-in of the second doesn't come
-            through, the real one is tried.
+            needs processes and the other a second. Code that goes by the real type of the second
+            has imported the compiler, and then the real one is tried, too.
 
     Returns:
         of `saved from` and `loaded into` those that fail.
     """
     if wrapper == "DistributedDataParallel":
         return _through(adapters, _Distributed)
-    compiled: Callable[[nn.Module], nn.Module] = torch.compile  # type: ignore[assignment]
-    return _through(adapters, _Compiled) and _through(adapters, compiled)
+    failed = _through(adapters, _Compiled)
+    if failed and "torch._dynamo" in sys.modules:
+        compiled: Callable[[nn.Module], nn.Module] = torch.compile  # type: ignore[assignment]
+        return _through(adapters, compiled)
+    return failed
 
 
 def loading_code(adapters: ModuleType) -> dict[str, Plain]:

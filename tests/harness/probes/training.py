@@ -127,7 +127,7 @@ def adamw_restored(
         if stops < len(gradients):
             state = optimizer.state_dict()
             leaves = [nn.Parameter(p.detach().clone()) for p in leaves]
-            optimizer = adapters.get_adamw_cls()(leaves)
+            optimizer = adapters.get_adamw_cls()(leaves, **{**settings, "lr": 9.0})
             optimizer.load_state_dict(state)
         for row in gradients[stops:]:
             _step(optimizer, leaves, row)
@@ -224,6 +224,20 @@ def batches(
         adapters.run_get_batch(dataset, batch_size, context_length, device) for _ in range(calls)
     ]
     return [{"inputs": _described(x), "targets": _described(y)} for x, y in drawn]
+
+
+def generated_batch(
+    symbol: str,
+    dataset: np.ndarray[Any, Any],
+    batch_size: int,
+    context_length: int,
+    seeds: Sequence[int],
+) -> list[Tensor]:
+    """The inputs that a function gives with generators of these seeds, one after the other."""
+    get_batch = resolve(symbol)
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    drawn = [get_batch(dataset, batch_size, context_length, "cpu", g) for g in generators]
+    return [plain(inputs) for inputs, _ in drawn]
 
 
 def batch_memory(
