@@ -6,8 +6,6 @@ from tests.harness import ours, task
 from tests.harness.compare import check, check_equal
 from tests.harness.recipes import Array
 
-GET_BATCH = "cs336_basics.batches:get_batch"
-
 
 def checked(x, y, batch_size, context_length):
     """Inputs and targets, once they have the right shape and dtype."""
@@ -130,22 +128,6 @@ def test_batches_repeat_with_the_seed(adapters):
     check(starts[1] == starts[0], "the same seed gives other batches")
     check(starts[2] != starts[0], "another seed gives the same batches")
     check(starts[0][0] != starts[0][1], "the second batch is the first one again")
-
-
-@ours
-@task("get_batch")
-def test_generator_is_used(adapters):
-    """`get_batch` draws from the generator that it is given, so that each step can have its own."""
-    first, again, other = adapters.probe(
-        "generated_batch",
-        symbol=GET_BATCH,
-        dataset=Array(torch.arange(10_000), "int64"),
-        batch_size=8,
-        context_length=3,
-        seeds=[5, 5, 6],
-    )
-    check(torch.equal(first, again), "two generators of one seed give unlike batches")
-    check(not torch.equal(first, other), "two generators of unlike seeds give equal batches")
 
 
 @ours

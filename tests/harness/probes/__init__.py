@@ -28,7 +28,6 @@ PROBES: dict[str, Callable[..., Plain]] = {
         training.clipped,
         training.clipping,
         training.batches,
-        training.generated_batch,
         training.batch_memory,
         checkpoints.resumed_run,
         checkpoints.refused_load,

@@ -226,20 +226,6 @@ def batches(
     return [{"inputs": _described(x), "targets": _described(y)} for x, y in drawn]
 
 
-def generated_batch(
-    symbol: str,
-    dataset: np.ndarray[Any, Any],
-    batch_size: int,
-    context_length: int,
-    seeds: Sequence[int],
-) -> list[Tensor]:
-    """The inputs that a function gives with generators of these seeds, one after the other."""
-    get_batch = resolve(symbol)
-    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-    drawn = [get_batch(dataset, batch_size, context_length, "cpu", g) for g in generators]
-    return [plain(inputs) for inputs, _ in drawn]
-
-
 def batch_memory(
     adapters: ModuleType, dataset: np.ndarray[Any, Any], batch_size: int, context_length: int
 ) -> dict[str, int]:
