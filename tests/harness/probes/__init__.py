@@ -12,10 +12,29 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 
 from tests.harness.plain import Plain
-from tests.harness.probes import modules
+from tests.harness.probes import checkpoints, modules, training
 
 PROBES: dict[str, Callable[..., Plain]] = {
-    probe.__name__: probe for probe in (modules.written, modules.module)
+    probe.__name__: probe
+    for probe in (
+        modules.written,
+        modules.module,
+        training.adamw,
+        training.adamw_run,
+        training.adamw_closure,
+        training.adamw_restored,
+        training.adamw_refusals,
+        training.schedule,
+        training.clipped,
+        training.clipping,
+        training.batches,
+        training.batch_memory,
+        checkpoints.resumed_run,
+        checkpoints.refused_load,
+        checkpoints.wrapped,
+        checkpoints.loading_code,
+        checkpoints.replacing,
+    )
 }
 
 
