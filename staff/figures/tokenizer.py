@@ -124,10 +124,18 @@ def _too_late(axes: Axes) -> None:
 
 def _badge(axes: Axes, centre: float, height: float, node: Node) -> None:
     """Put the number of a merge on the corner of its token."""
-    box = {"boxstyle": "circle,pad=0.22", "facecolor": RED, "edgecolor": "white", "linewidth": 0.8}
-    place = {"ha": "center", "va": "center", "color": "white", "fontweight": "bold"}
-    x = centre - 0.0675 * len(node.text) - 0.09
-    axes.text(x, height + 0.22, f"{node.rank}", fontsize=6.5, bbox=box, zorder=4, **place)
+    axes.text(
+        centre - 0.0675 * len(node.text) - 0.09,
+        height + 0.22,
+        f"{node.rank}",
+        fontsize=6.5,
+        fontweight="bold",
+        color="white",
+        ha="center",
+        va="center",
+        bbox={"boxstyle": "circle,pad=0.22", "facecolor": RED, "edgecolor": "white"},
+        zorder=4,
+    )
 
 
 def _token(axes: Axes, x: float, y: float, text: str, colour: str) -> None:

@@ -37,7 +37,7 @@ def learning_rate() -> Figure:
         axes.text((left + right) / 2, 1.1, name, ha="center", va="center")
     fine = np.linspace(0, last, 641)
     axes.plot(fine, rate(fine), color=BLUE)
-    whole = np.arange(last + 1)
+    whole = np.arange(last + 1, dtype=np.float64)
     axes.plot(whole, rate(whole), "o", color=BLUE, markersize=4.5, clip_on=False)
     axes.plot([0, 8, 8], [0.55, 0.55, 0], color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     axes.text(8.25, 0.6, "half-way: the mean of max and min", fontsize=8)

@@ -6,6 +6,7 @@
 import math
 import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -100,10 +101,8 @@ def test_adamw_table() -> None:
 
 def test_adamw_that_decays_last() -> None:
     """Catches a claim of equality: the other accepted order gives other digits."""
-    first, second = 2.0, 0.0
-    m, v = 0.0, 0.0
+    theta, m, v = 2.0, 0.0, 0.0
     places = []
-    theta = 2.0
     for step, gradient in ((1, 0.5), (2, -0.1)):
         m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
         theta -= 0.1 * (m / (1 - 0.9**step)) / math.sqrt(v / (1 - 0.999**step))
@@ -120,7 +119,17 @@ def test_adamw_mistakes() -> None:
     first, _ = adam_step_by_step(torch.optim.Adam)
     assert first == pytest.approx(1.9, abs=1e-8)
     # With betas 0.9 and 0.99 the hats cancel at the first step: 1 − 0.9 = sqrt(1 − 0.99).
-    assert 1 - 0.9 == pytest.approx(math.sqrt(1 - 0.99))
+    assert math.sqrt(1 - 0.99) == pytest.approx(1 - 0.9)
+
+
+def test_adamw_eps() -> None:
+    """Catches a wrong factor between the two places of ε, at the first step."""
+    factor = 1 / math.sqrt(1 - 0.999)
+    m, v, eps = 0.1 * 1e-6, 0.001 * 1e-12, 1e-8
+    adjusted = m / (math.sqrt(v) + eps) * math.sqrt(1 - 0.999) / (1 - 0.9)
+    hats = (m / (1 - 0.9)) / (math.sqrt(v / (1 - 0.999)) + factor * eps)
+    assert adjusted == pytest.approx(hats)
+    printed(f"for {factor:.0f} times as much")
 
 
 def test_descent_picture() -> None:
@@ -247,10 +256,8 @@ def test_flops_table() -> None:
         r"$8\,BS\,d^2$ per block": flops_of(pairs[:4]),
         r"weights times $V$ | the same, turned | $2\,BS^2 d$ per block": flops_of(pairs[5:6]),
         r"$6\,BS\,d\,d_{\mathrm{ff}}$ per block": flops_of(pairs[6:9]),
-        "all blocks** | | |": 0,
         r"$2\,BS\,dV$": flops_of(pairs[-1:]),
     }
-    del rows["all blocks** | | |"]
     printed(*(f"{label} | {count:,} |" for label, count in rows.items()))
     printed(
         f"| all blocks | | | {flops_of(pairs[:-1]):,} |", f"| **all** | | | **{flops_of(pairs):,}**"
@@ -326,7 +333,7 @@ def training() -> list[tuple[Counter[Pair], Pair, list[Word]]]:
     for _ in range(6):
         counts: Counter[Pair] = Counter()
         for word, tokens in words.items():
-            for pair in zip(tokens, tokens[1:], strict=False):
+            for pair in pairwise(tokens):
                 counts[pair] += WORDS[word]
         best = max(counts, key=lambda pair: (counts[pair], pair))
         words = {word: merged(tokens, best) for word, tokens in words.items()}
