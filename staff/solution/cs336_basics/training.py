@@ -213,12 +213,10 @@ def _validation_loss(
 ) -> float:
     _seed(config, step=0)
     model.eval()
-    losses = [
-        _loss(
-            model, *get_batch(token_ids, config.batch_size, config.context_length, device), config
-        )
-        for _ in range(config.validation_batches)
-    ]
+    losses = []
+    for _ in range(config.validation_batches):
+        x, y = get_batch(token_ids, config.batch_size, config.context_length, device)
+        losses.append(_loss(model, x, y, config))
     model.train()
     return torch.stack(losses).mean().item()
 
