@@ -133,3 +133,7 @@ class _Bar:
             self._started = True
         self._bar.set_postfix(loss=f"{row['train_loss']:.3f}", refresh=False)
         self._bar.update(done - self._bar.n)
+
+
+if __name__ == "__main__":
+    main()
