@@ -119,8 +119,9 @@ def main() -> None:
     parser.add_argument("--moments", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    import cs336_basics.training  # noqa: F401 - children find it, and torch, loaded
     import torch._dynamo  # noqa: F401 - which every optimizer imports when it is made
+
+    import cs336_basics.training  # noqa: F401 - children find it, and torch, loaded
 
     draw = random.Random(chosen.seed)
     with TemporaryDirectory(prefix="killing-") as scratch:
