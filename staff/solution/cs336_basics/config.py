@@ -80,6 +80,8 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """What a raw file holds."""
     out_dir: str = "run"
     """Where metrics, checkpoint and loss curve go."""
+    loss_curve: bool = True
+    """Whether the loss curve is drawn at the end, as `loss.png`."""
 
 
 def make_config(fields: dict[str, object]) -> TrainingConfig:

@@ -24,8 +24,8 @@ from cs336_basics.training import train
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train as a configuration file says, show how it goes, and draw the loss curve.
 
-    A bar shows the loss, the tokens per second and the time left. The curve, `loss.png`, stands
-    beside the other files of the run. Where the configuration or the data can't be used, one line
+    A bar shows the loss, the tokens per second and the time left. The curve stands beside the
+    other files of the run. Where the configuration or the data can't be used, one line
     says why, and the exit status is 2.
 
     Args:
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 else open_token_ids(config.validation_data, config.data_dtype),
                 on_log=bar.show,
             )
-            if first:
+            if first and config.loss_curve:
                 draw_curve(metrics, Path(config.out_dir) / "loss.png")
     except ConfigError as error:
         parser.exit(2, f"{error}\n")

@@ -12,10 +12,19 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 
 from tests.harness.plain import Plain
-from tests.harness.probes import modules
+from tests.harness.probes import modules, training_loop
 
 PROBES: dict[str, Callable[..., Plain]] = {
-    probe.__name__: probe for probe in (modules.written, modules.module)
+    probe.__name__: probe
+    for probe in (
+        modules.written,
+        modules.module,
+        training_loop.training_runs,
+        training_loop.plain_loop,
+        training_loop.logits_of_weights,
+        training_loop.training_program,
+        training_loop.last_logits,
+    )
 }
 
 
