@@ -4,6 +4,7 @@ The model is a script: a table with the logits of the next token for every last 
 """
 
 import math
+
 import torch
 
 from tests.harness import ours, task

@@ -41,21 +41,15 @@ IDS = torch.randperm(50, generator=torch.Generator().manual_seed(1))
 
 
 def runs_of(adapters, *runs, ids=None):
-    """Train: each run is a configuration's changes, and how it is run."""
+    """Train: each run is how it is run, and what is changed in its configuration."""
+    how = ("resume", "stop_at", "tokens", "noise")
     told = [
-        {
-            key: value
-            for key, value in run.items()
-            if key in ("resume", "stop_at", "tokens", "noise")
-        }
-        | {"config": CONFIG | {key: value for key, value in run.items() if key in FIELDS}}
+        {name: run[name] for name in how if name in run}
+        | {"config": CONFIG | {name: run[name] for name in run if name not in how}}
         for run in runs
     ]
     data = Array(IDS, "int64") if ids is None else ids
     return adapters.probe("training_runs", symbol=LM, token_ids=data, runs=told)
-
-
-FIELDS = {*CONFIG, *HELD_OUT, "log_every"}
 
 
 def batches_of(run):
@@ -190,14 +184,11 @@ def test_seed_decides_the_run(adapters):
 @task("training_loop")
 def test_cosine_ends_with_the_run(adapters):
     """Without cosine_cycle_iters, the learning rate reaches its minimum in the last step."""
-    config = {name: value for name, value in CONFIG.items() if name != "cosine_cycle_iters"}
-    config |= {"steps": 4, "warmup_iters": 0}
-    metrics = adapters.run_training(
-        token_ids=Array(IDS, "int64"), config=config, out_dir=Folder(), resume=False
-    )
-    expected = schedule(config | {"cosine_cycle_iters": 4})
+    setting = {"steps": 4, "warmup_iters": 0, "cosine_cycle_iters": None}
+    (run,) = runs_of(adapters, setting)
+    expected = schedule(CONFIG | setting | {"cosine_cycle_iters": 4})
     why = "with 4 steps and no cosine_cycle_iters, the learning rates are others"
-    check_close(column(metrics, "learning_rate", 4), expected, why)
+    check_close(column(run["metrics"], "learning_rate", 4), expected, why)
 
 
 @ours

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from tests.harness.plain import Plain
 from tests.harness.probes.symbols import resolve
+from tests.harness.probes.training import leave_the_compiler_out
 from tests.harness.recipes import scratch_file
 
 _SIZES = (
@@ -50,6 +51,7 @@ def training_runs(
             which it is interrupted; `tokens`, how much of the data there is; and `noise`, the seed
             that PyTorch's and numpy's own generators have before.
     """
+    leave_the_compiler_out()
     folder = scratch_file("")
     return [_run(adapters, symbol, token_ids, folder, **run) for run in runs]
 
@@ -175,6 +177,7 @@ def training_program(
         config: the configuration, without paths.
         form: `json` or `toml`.
     """
+    leave_the_compiler_out()
     folder = scratch_file("")
     folder.mkdir()
     raw = "data_dtype" in config
