@@ -141,7 +141,7 @@ def plain_loop(
     losses, norms = [], []
     for t, ((x, y), rate) in enumerate(zip(batches, learning_rates, strict=True), 1):
         loss = F.cross_entropy(model(x).flatten(0, -2), y.flatten())
-        gradients = torch.autograd.grad(loss, parameters, torch.ones(()))
+        gradients = torch.autograd.grad(loss, parameters)
         norm = torch.linalg.vector_norm(torch.cat([g.flatten() for g in gradients]))
         losses.append(loss.detach())
         norms.append(norm)
