@@ -53,14 +53,14 @@ def decode(
         generator.seed()
     else:
         generator.manual_seed(seed)
-    ids = list(prompt)
+    ids = torch.tensor([prompt])
     for _ in range(max_new_tokens):
-        logits = next_logits(torch.tensor([ids]))[0].detach().cpu()
+        logits = next_logits(ids)[0].detach().cpu()
         token = _choose(logits, temperature, top_k, top_p, generator)
         if token == stop_token:
             break
-        ids.append(token)
-    return ids[len(prompt) :]
+        ids = torch.cat([ids, torch.tensor([[token]])], dim=1)
+    return ids[0, len(prompt) :].tolist()
 
 
 def next_token_logits(model: nn.Module, context_length: int) -> NextLogits:
