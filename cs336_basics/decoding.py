@@ -52,5 +52,4 @@ def next_token_logits(model: nn.Module, context_length: int) -> NextLogits:
         model: maps ids `(batch, seq)` to logits `(batch, seq, vocab_size)`.
         context_length: the longest sequence that the model takes.
     """
-
     raise NotImplementedError("decoding: handout §3.8")

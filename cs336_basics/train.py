@@ -15,8 +15,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Train as a configuration file says, show how it goes, and draw the loss curve.
 
     A bar shows the loss, the tokens per second and the time left. The curve stands beside the
-    other files of the run. Where the configuration or the data can't be used, one line
-    says why, and the exit status is 2.
+    other files of the run. Where the configuration or the data can't be used, one line says why,
+    and the exit status is 2.
 
     Args:
         arguments: those of the command line; None for the process's own.

@@ -9,6 +9,9 @@ from jaxtyping import Int
 from cs336_basics.config import TrainingConfig
 from cs336_basics.transformer import TransformerLM
 
+OnLog = Callable[[int, Mapping[str, float]], None]
+"""Is told a step, and what was measured at it."""
+
 
 def train(
     token_ids: Int[np.ndarray, " n"],
@@ -16,7 +19,7 @@ def train(
     out_dir: str | os.PathLike[str],
     resume: bool = False,
     validation_ids: Int[np.ndarray, " m"] | None = None,
-    on_log: Callable[[int, Mapping[str, float]], None] | None = None,
+    on_log: OnLog | None = None,
 ) -> dict[int, dict[str, float]]:
     """Train a model, and return what was measured at each logged step.
 

@@ -18,15 +18,15 @@ from jaxtyping import Int
 from tqdm import tqdm
 
 from cs336_basics.config import ConfigError, TrainingConfig, read_config
-from cs336_basics.training import train
+from cs336_basics.training import OnLog, train
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train as a configuration file says, show how it goes, and draw the loss curve.
 
     A bar shows the loss, the tokens per second and the time left. The curve stands beside the
-    other files of the run. Where the configuration or the data can't be used, one line
-    says why, and the exit status is 2.
+    other files of the run. Where the configuration or the data can't be used, one line says why,
+    and the exit status is 2.
 
     Args:
         arguments: those of the command line; None for the process's own.
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     try:
         config = read_config(chosen.config)
-        with _processes() as first, _Bar(config, hidden=not first) as bar:
+        with _processes() as first, _progress_bar(config, hidden=not first) as show:
             metrics = train(
                 open_token_ids(config.data, config.data_dtype),
                 config,
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 validation_ids=None
                 if config.validation_data is None
                 else open_token_ids(config.validation_data, config.data_dtype),
-                on_log=bar.show,
+                on_log=show,
             )
             if first and config.loss_curve:
                 draw_curve(metrics, Path(config.out_dir) / "loss.png")
@@ -109,30 +109,22 @@ def _processes() -> Iterator[bool]:
         dist.destroy_process_group()
 
 
-class _Bar:
-    """A progress bar that counts tokens, so that its speed is tokens per second."""
+@contextmanager
+def _progress_bar(config: TrainingConfig, hidden: bool) -> Iterator[OnLog]:
+    """Show a bar that counts tokens, so that its speed is tokens per second."""
+    tokens_per_step = config.batch_size * config.context_length
+    total = config.steps * tokens_per_step
+    with tqdm(total=total, unit="tok", unit_scale=True, disable=hidden) as bar:
 
-    def __init__(self, config: TrainingConfig, hidden: bool) -> None:
-        self._step_tokens = config.batch_size * config.context_length
-        self._bar = tqdm(
-            total=config.steps * self._step_tokens, unit="tok", unit_scale=True, disable=hidden
-        )
-        self._started = False
+        def show(step: int, row: Mapping[str, float]) -> None:
+            tokens = step * tokens_per_step
+            if not bar.n:  # what an earlier call has done says nothing about the speed
+                bar.initial = tokens - tokens_per_step
+                bar.n = bar.initial
+            bar.set_postfix(loss=f"{row['train_loss']:.3f}", refresh=False)
+            bar.update(tokens - bar.n)
 
-    def __enter__(self) -> "_Bar":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def show(self, step: int, row: Mapping[str, float]) -> None:
-        done = step * self._step_tokens
-        if not self._started:  # what an earlier call has done says nothing about the speed
-            self._bar.initial = self._bar.n = done
-            self._bar.unpause()
-            self._started = True
-        self._bar.set_postfix(loss=f"{row['train_loss']:.3f}", refresh=False)
-        self._bar.update(done - self._bar.n)
+        yield show
 
 
 if __name__ == "__main__":

@@ -23,6 +23,9 @@ from cs336_basics.lr_schedule import lr_cosine_schedule
 from cs336_basics.metrics import append_metrics, read_metrics, write_metrics
 from cs336_basics.transformer import TransformerLM
 
+OnLog = Callable[[int, Mapping[str, float]], None]
+"""Is told a step, and what was measured at it."""
+
 
 def train(
     token_ids: Int[np.ndarray, " n"],
@@ -30,7 +33,7 @@ def train(
     out_dir: str | os.PathLike[str],
     resume: bool = False,
     validation_ids: Int[np.ndarray, " m"] | None = None,
-    on_log: Callable[[int, Mapping[str, float]], None] | None = None,
+    on_log: OnLog | None = None,
 ) -> dict[int, dict[str, float]]:
     """Train a model, and return what was measured at each logged step.
 
