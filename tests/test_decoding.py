@@ -9,6 +9,7 @@ import torch
 
 from tests.harness import ours, task
 from tests.harness.compare import check, check_close, check_equal
+from tests.harness.properties import UNLIKE_ANSWERS
 from tests.harness.recipes import Scripted
 
 NEXT = "cs336_basics.decoding:next_token_logits"
@@ -88,13 +89,13 @@ def test_model_is_shown_everything(adapters, draw):
 @task("decoding")
 def test_temperature(adapters):
     """Logits are divided by the temperature: above 1 flattens, below 1 sharpens."""
-    model = logits_of(0.64, 0.32, 0.04)
-    roots = [0.8, 0.32**0.5, 0.2]
-    drawn = adapters.run_decode(**told(model, temperature=2.0))
-    check_frequencies(drawn, [root / sum(roots) for root in roots], "at temperature 2")
-    squares = [0.64**2, 0.32**2, 0.04**2]
-    drawn = adapters.run_decode(**told(model, temperature=0.5))
-    check_frequencies(drawn, [square / sum(squares) for square in squares], "at temperature 0.5")
+    probabilities = [0.81, 0.16, 0.03]
+    for temperature in (2.0, 0.5):
+        powers = [p ** (1 / temperature) for p in probabilities]
+        model = logits_of(*probabilities)
+        drawn = adapters.run_decode(**told(model, temperature=temperature))
+        expected = [power / sum(powers) for power in powers]
+        check_frequencies(drawn, expected, f"at temperature {temperature:g}")
 
 
 @ours
@@ -112,14 +113,14 @@ def test_top_k(adapters):
 @task("decoding")
 def test_top_p(adapters):
     """The smallest set whose probability reaches p, in its own proportions."""
-    model = logits_of(0.09, 0.5, 0.41)
+    model = logits_of(0.2, 0.3, 0.26, 0.24)
     for p, expected in (
-        (0.9, [0, 50 / 91, 41 / 91]),
-        (0.45, [0, 1, 0]),
-        (1.0, [0.09, 0.5, 0.41]),
+        (0.5, [0, 0.3 / 0.56, 0.26 / 0.56, 0]),
+        (0.25, [0, 1, 0, 0]),
+        (1.0, [0.2, 0.3, 0.26, 0.24]),
     ):
         drawn = adapters.run_decode(**told(model, top_p=p))
-        check_frequencies(drawn, expected, f"probabilities 0.5, 0.41, 0.09 with top_p {p}")
+        check_frequencies(drawn, expected, f"probabilities 0.3, 0.26, 0.24, 0.2, top_p {p}")
 
 
 @ours
@@ -155,6 +156,18 @@ def test_rows_of_the_table(adapters):
 
 @ours
 @task("decoding")
+def test_stop_token_by_chance(adapters):
+    """The first stop token ends the text, which is short where it often comes."""
+    model = logits_of(0.25, 0.25, 0.25, 0.25)
+    written = adapters.run_decode(**told(model, length=200, stop_token=3))
+    check(3 not in written, "the stop token stands in the answer")
+    # Longer than 60 is one text in 30 million.
+    length = len(written)
+    check(length <= 60, f"{length} tokens without a stop token that comes in a quarter of draws")
+
+
+@ours
+@task("decoding")
 def test_seed_of_decoding(adapters):
     """The same seed writes the same; another seed, and every call without a seed, another text."""
     model = logits_of(*[0.125] * 8)
@@ -162,7 +175,7 @@ def test_seed_of_decoding(adapters):
     def text(seed):
         return adapters.run_decode(**told(model, length=40, seed=seed))
 
-    check_equal(text(5), text(5), "the same seed writes two texts")
+    check_equal(text(5), text(5), f"with the same seed, {UNLIKE_ANSWERS}")
     check(text(5) != text(6), "two seeds write the same text")
     check(text(None) != text(None), "without a seed, two calls write the same text")
 

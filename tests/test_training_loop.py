@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from tests.harness import ours, task
 from tests.harness.compare import check, check_close, check_equal
+from tests.harness.properties import UNLIKE_ANSWERS
 from tests.harness.recipes import Array, Folder
 
 LM = "cs336_basics.transformer:TransformerLM"
@@ -173,8 +174,9 @@ def test_seed_decides_the_run(adapters):
         adapters, {"noise": 1, "steps": 2}, {"noise": 2, "steps": 2}, {"seed": 8, "steps": 2}
     )
     first, same, unlike = (batches_of(run) for run in (one, again, other))
-    check_same_batches(same, first, "with the same seed the batches differ")
-    check_close(path_of(again), path_of(one), "with the same seed the weights differ", limit=0.0)
+    check_same_batches(same, first, f"the batches: with the same seed, {UNLIKE_ANSWERS}")
+    why = f"the weights: with the same seed, {UNLIKE_ANSWERS}"
+    check_close(path_of(again), path_of(one), why, limit=0.0)
     apart = (path_of(other)[0] - path_of(one)[0]).abs().amax()
     check(apart > 0.01, "another seed gives the same first weights")
     check(not torch.equal(unlike[0], first[0]), "another seed gives the same first batch")
@@ -338,6 +340,7 @@ def test_configurations_that_are_refused(adapters):
     refused("the configuration has a field stepz", CONFIG | {"stepz": 3})
     refused("the configuration has no d_ff", lacking)
     refused("steps is the text 'ten'", CONFIG | {"steps": "ten"})
+    refused("steps is the text '3'", CONFIG | {"steps": "3"})
     refused("batch_size is 2.5", CONFIG | {"batch_size": 2.5})
     refused("batch_size is 0", CONFIG | {"batch_size": 0})
     refused("there are 5 tokens, and a sequence of 5 and its targets take 6", CONFIG, ids=IDS[:5])
