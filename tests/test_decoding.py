@@ -128,12 +128,12 @@ def test_top_p(adapters):
 def test_settings_together(adapters):
     """Temperature comes first, then top_k, then top_p of what is left."""
     model = logits_of(0.36, 0.25, 0.16, 0.09, 0.14)
-    # At temperature 0.5 the first two hold 0.82, and 0.59 of all before.
+    # The first two hold 0.78 at temperature 0.5, and 0.61 at temperature 1.
     squares = [0.36**2, 0.25**2, 0.16**2, 0.09**2, 0.14**2]
     drawn = adapters.run_decode(**told(model, temperature=0.5, top_p=0.75))
     pair = [square / sum(squares[:2]) for square in squares[:2]]
     check_frequencies(drawn, [*pair, 0, 0, 0], "with temperature 0.5 and top_p 0.75")
-    # Of the three that are left, the first two hold 0.79; of all they hold 0.61.
+    # The first two hold 0.79 of the three that are left, and 0.61 of all.
     drawn = adapters.run_decode(**told(model, top_k=3, top_p=0.7))
     pair = [0.36 / 0.61, 0.25 / 0.61]
     check_frequencies(drawn, [*pair, 0, 0, 0], "with top_k 3 and top_p 0.7")

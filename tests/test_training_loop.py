@@ -364,5 +364,8 @@ def test_program(adapters):
         seen = program(form, **fields)
         check_equal(seen["status"], 0, f"told by a .{form} file, the program ends with a status")
         check_equal(seen["csv"], run["csv"], f"told by a .{form} file, the program measures others")
-    status = program("toml", stepz=3)["status"]
-    check_equal(status, 2, "told of a field stepz, the program ends with another status than 2")
+    wrong = program("toml", stepz=3)
+    check_equal(wrong["status"], 2, "told of a field stepz, the program ends with another status")
+    said = wrong["said"].strip().splitlines()
+    check(len(said) == 1, f"told of a field stepz, the program says {len(said)} lines, not one")
+    check("stepz" in said[0], "told of a field stepz, the program does not name it")

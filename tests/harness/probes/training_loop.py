@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -180,22 +181,24 @@ def training_program(
     leave_the_compiler_out()
     folder = scratch_file("")
     folder.mkdir()
-    raw = "data_dtype" in config
-    data = folder / ("ids.bin" if raw else "ids.npy")
-    if raw:
-        token_ids.astype(str(config["data_dtype"])).tofile(data)
+    fields = {**config, "data": "ids.npy", "out_dir": "run"}
+    if "data_dtype" in config:
+        fields["data"] = "ids.bin"
+        token_ids.astype(str(config["data_dtype"])).tofile(folder / "ids.bin")
     else:
-        np.save(data, token_ids)
-    fields = {**config, "data": str(data), "out_dir": str(folder / "run")}
+        np.save(folder / "ids.npy", token_ids)
     lines = [f"{name} = {json.dumps(value)}" for name, value in fields.items()]
-    file = folder / f"config.{form}"
-    file.write_text(json.dumps(fields) if form == "json" else "\n".join(lines), "utf-8")
+    text = json.dumps(fields) if form == "json" else "\n".join(lines)
+    (folder / f"config.{form}").write_text(text, "utf-8")
     status: Plain = 0
-    try:
-        resolve(symbol)(["--config", str(file)])
-    except SystemExit as stop:
-        status = stop.code if isinstance(stop.code, int | None) else 1
-    return {"status": status or 0, "csv": _text(folder / "run" / "metrics.csv")}
+    said = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stderr(said):
+        try:
+            resolve(symbol)(["--config", f"config.{form}"])
+        except SystemExit as stop:
+            status = stop.code if isinstance(stop.code, int | None) else 1
+    csv = _text(folder / "run" / "metrics.csv")
+    return {"status": status or 0, "csv": csv, "said": said.getvalue()}
 
 
 def last_logits(symbol: str, context_length: int, table: Tensor, ids: Tensor) -> dict[str, Plain]:
