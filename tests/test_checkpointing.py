@@ -76,12 +76,12 @@ def test_refused_loads_change_nothing(adapters):
 @task("checkpointing")
 def test_wrapped_models(adapters):
     """What torch.compile or DistributedDataParallel wraps fits the bare model, and vice versa."""
-    for wrapper in ("DistributedDataParallel", "torch.compile"):
-        seen = adapters.probe("wrapped", wrapper=wrapper)
-        why = f"saved from {wrapper} and loaded without it, the model is another"
-        check_close(seen["loaded"], seen["saved"], why, limit=0.0)
-        why = f"saved without {wrapper} and loaded with it, the model is another"
-        check_close(seen["loaded_wrapped"], seen["saved"], why, limit=0.0)
+    failed = [
+        f"{direction} {wrapper}"
+        for wrapper in ("DistributedDataParallel", "torch.compile")
+        for direction in adapters.probe("wrapped", wrapper=wrapper)
+    ]
+    check(not failed, f"the weights don't come through: {', '.join(failed)}")
 
 
 @ours
@@ -99,6 +99,8 @@ def test_old_checkpoint_stays_until_the_new_one_is_whole(adapters):
     """A kill at any moment leaves the old file or the new one, and no others."""
     seen = adapters.probe("replacing")
     check(seen["failed"], "saving raised no error, though a tensor could not be written")
-    check(seen["kept"], "an error on the way of saving has destroyed the old checkpoint")
+    why = "saving writes over the old checkpoint: an error on the way leaves neither"
+    check(seen["kept"] or seen["old_bytes_kept"], why)
+    check(seen["kept"], "an error on the way of saving leaves no checkpoint, the old one is gone")
     check(seen["old_bytes_kept"], "the new checkpoint is written over the bytes of the old one")
     check_equal(seen["left_over"], [], "beside the checkpoint, saving leaves other files")

@@ -11,7 +11,6 @@ Jobs come in on standard input, one JSON list; outcomes go out on standard outpu
 from __future__ import annotations
 
 import gc
-import itertools
 import os
 import selectors
 import subprocess
@@ -157,7 +156,7 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     items = [item for item in session.items if _wanted(item, job)]
     for threads in job.threads if suite.problem is None else ():
         torch.set_num_threads(threads)
-        for item, following in itertools.pairwise([*items, None]):
+        for item, following in zip(items, [*items[1:], None], strict=False):
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
     return _outcome(suite, job)
 

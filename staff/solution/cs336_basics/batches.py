@@ -12,21 +12,19 @@ def get_batch(
     batch_size: int,
     context_length: int,
     device: torch.device | str,
-    generator: torch.Generator | None = None,
 ) -> tuple[Int[Tensor, "batch_size context_length"], Int[Tensor, "batch_size context_length"]]:
     """Sample `batch_size` windows of the dataset, and for each the window one token further on.
 
     Every window that the dataset holds, with its targets, is as likely as any other, at each draw:
     there are `len(dataset) − context_length`, they overlap, and one may come twice. No more is
     read of the dataset than these windows, so it may be a memory-mapped file larger than memory.
+    PyTorch's generator on the CPU draws them, so that `torch.manual_seed` repeats a run.
 
     Args:
         dataset: token ids, one after the other, of any integer dtype.
         batch_size: number of windows.
         context_length: number of tokens in a window.
         device: where the batch is put.
-        generator: draws the windows; PyTorch's own on the CPU if None, so that
-            `torch.manual_seed` repeats a run.
 
     Returns:
         inputs and targets, int64; `targets[b, i]` is the token after `inputs[b, i]`.
@@ -40,7 +38,7 @@ def get_batch(
             f"a window of {context_length} tokens and its targets need {context_length + 1}; "
             f"the dataset has {len(dataset)}"
         )
-    starts = torch.randint(windows, (batch_size, 1), generator=generator)
+    starts = torch.randint(windows, (batch_size, 1))
     places = (starts + torch.arange(context_length)).numpy()
     inputs, targets = (
         torch.from_numpy(dataset[p].astype(np.int64)).to(device) for p in (places, places + 1)

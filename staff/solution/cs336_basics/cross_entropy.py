@@ -12,7 +12,7 @@ def cross_entropy(
 
     Finite for finite logits of any size. Half-precision logits are taken to float32 first, and the
     loss of them is float32; otherwise it has the dtype of the logits. The inputs are left as they
-    were (CS336 assignment 1, eq. 16 and 17).
+    were (Goodfellow, Bengio & Courville 2016, section 6.2.2.3).
 
     Args:
         logits: unnormalised log-probabilities.

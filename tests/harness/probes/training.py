@@ -127,7 +127,7 @@ def adamw_restored(
         if stops < len(gradients):
             state = optimizer.state_dict()
             leaves = [nn.Parameter(p.detach().clone()) for p in leaves]
-            optimizer = adapters.get_adamw_cls()(leaves)
+            optimizer = adapters.get_adamw_cls()(leaves, **{**settings, "lr": 9.0})
             optimizer.load_state_dict(state)
         for row in gradients[stops:]:
             _step(optimizer, leaves, row)
