@@ -186,9 +186,9 @@ def _process(config: TrainingConfig) -> tuple[int, int]:
 
 
 def _seed(config: TrainingConfig, step: int) -> None:
-    """Seed PyTorch by the run's seed and the step: no generator's state need then be saved."""
+    """Seed the generator of weights and batches, so that its state need not be saved."""
     mixed = np.random.SeedSequence((config.seed, step)).generate_state(1, np.uint64)
-    torch.manual_seed(int(mixed[0]))
+    torch.default_generator.manual_seed(int(mixed[0]))
 
 
 def _learning_rate(config: TrainingConfig, step: int) -> float:
