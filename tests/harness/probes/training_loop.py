@@ -54,7 +54,9 @@ def training_runs(
     """
     leave_the_compiler_out()
     folder = scratch_file("")
-    return [_run(adapters, symbol, token_ids, folder, **run) for run in runs]
+    folder.mkdir()
+    with contextlib.chdir(folder):  # so that no message names a folder of this run alone
+        return [_run(adapters, symbol, token_ids, Path("run"), **run) for run in runs]
 
 
 def _run(
