@@ -6,7 +6,7 @@ annotation stands for any number of leading axes, also none.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import IO
 
 import numpy as np
@@ -207,3 +207,52 @@ def run_load_checkpoint(
 ) -> int:
     """Load a checkpoint with your function, and return its iteration."""
     raise NotImplementedError("checkpointing: handout §3.6")
+
+
+def run_training(
+    token_ids: Int[np.ndarray, " n"],
+    config: dict[str, object],
+    out_dir: str | os.PathLike[str],
+    resume: bool = False,
+) -> dict[int, dict[str, float]]:
+    """Make a configuration of the fields in `config`, train with it, and return what was measured.
+
+    For each logged step: `train_loss`, `learning_rate`, `gradient_norm`, and `validation_loss`
+    where it was measured.
+    """
+    raise NotImplementedError("training_loop: handout §3.7")
+
+
+def run_decode(
+    next_logits: Callable[[Int[Tensor, "batch seq"]], Float[Tensor, "batch vocab_size"]],
+    prompt: list[int],
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    stop_token: int | None = None,
+    seed: int | None = None,
+) -> list[int]:
+    """Continue the prompt, and return the new tokens alone, without the stop token."""
+    raise NotImplementedError("decoding: handout §3.8")
+
+
+def count_parameters(
+    vocab_size: int, context_length: int, d_model: int, num_layers: int, num_heads: int, d_ff: int
+) -> int:
+    """Count the trainable parameters of your language model."""
+    raise NotImplementedError("count_parameters: handout §3.9")
+
+
+def count_flops(
+    vocab_size: int,
+    context_length: int,
+    d_model: int,
+    num_layers: int,
+    num_heads: int,
+    d_ff: int,
+    batch_size: int,
+    sequence_length: int,
+) -> int:
+    """Count the operations in the matrix products of one forward pass."""
+    raise NotImplementedError("count_flops: handout §3.9")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 
 from tests.harness.plain import Plain
-from tests.harness.probes import checkpoints, modules, training
+from tests.harness.probes import checkpoints, modules, training, training_loop
 
 PROBES: dict[str, Callable[..., Plain]] = {
     probe.__name__: probe
@@ -34,6 +34,11 @@ PROBES: dict[str, Callable[..., Plain]] = {
         checkpoints.wrapped,
         checkpoints.loading_code,
         checkpoints.replacing,
+        training_loop.training_runs,
+        training_loop.plain_loop,
+        training_loop.logits_of_weights,
+        training_loop.training_program,
+        training_loop.last_logits,
     )
 }
 
