@@ -5,8 +5,9 @@ weights into it, call it, return what it gives; there should be nothing clever h
 annotation stands for any number of leading axes, also none.
 """
 
+import os
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -18,6 +19,8 @@ from cs336_basics.linear import Linear
 from cs336_basics.rmsnorm import RMSNorm
 from cs336_basics.rope import RotaryEmbedding
 from cs336_basics.softmax import softmax
+from cs336_basics.tokenizer import Tokenizer
+from cs336_basics.train_bpe import train_bpe
 from cs336_basics.transformer import TransformerBlock, TransformerLM
 
 _Module = TypeVar("_Module", bound=nn.Module)
@@ -199,6 +202,25 @@ def run_transformer_lm(
         dtype=table.dtype,
     )
     return _loaded(model, weights)(in_indices)
+
+
+def run_train_bpe(
+    input_path: str | os.PathLike[str], vocab_size: int, special_tokens: list[str], **kwargs: Any
+) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
+    """Train your tokenizer on a file; give its vocabulary and its merges.
+
+    `kwargs` are further arguments of your own, such as `num_processes`.
+    """
+    return train_bpe(input_path, vocab_size, special_tokens, **kwargs)
+
+
+def get_tokenizer(
+    vocab: dict[int, bytes],
+    merges: list[tuple[bytes, bytes]],
+    special_tokens: list[str] | None = None,
+) -> Tokenizer:
+    """Build your tokenizer from a vocabulary and merges."""
+    return Tokenizer(vocab, merges, special_tokens)
 
 
 def _loaded(module: _Module, weights: Mapping[str, Tensor]) -> _Module:
