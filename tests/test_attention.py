@@ -77,7 +77,7 @@ def test_one_mask_for_all(adapters, cases):
 
 @task("attention")
 def test_masked_keys_stay_hidden(adapters, cases):
-    """A finite fill such as -1e4 or -1e9 leaks where the visible scores are lower still."""
+    """A masked key stays hidden where the scores of the visible ones are lower still."""
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
@@ -179,7 +179,7 @@ def test_heads_are_joined_in_order(adapters, cases):
 
 @task("multihead_attention")
 def test_multihead_hides_the_future(adapters, cases):
-    """A finite fill lets the future in where the scores of the past are lower still."""
+    """A later token stays hidden where the scores of the earlier ones are lower still."""
     cases.check(adapters.run_multihead_self_attention)
 
 
@@ -271,7 +271,7 @@ def test_multihead_takes_any_length(adapters, draw):
             adapters.probe("module", symbol=MULTIHEAD, arguments=SIZES, inputs=[second], **before)
             for before in ({}, {"warm_up": [first]})
         )
-        why = "a module that has seen another length gives another answer"
+        why = "after a call with another length, the answer is not that of a fresh module"
         check_close(used["output"], fresh["output"], why)
 
 
@@ -284,7 +284,11 @@ def test_multihead_long_sequence(adapters, draw):
     check(getattr(whole, "shape", None) == (1025, 2), "the shape is not that of the input")
     start = {**arguments, "in_features": arguments["in_features"][:5]}
     first = adapters.run_multihead_self_attention(**start)
-    check_close(whole[:5], first, "the first tokens of a long sequence get another answer")
+    check_close(
+        whole[:5],
+        first,
+        "the first tokens of a long sequence get another answer than they get alone",
+    )
 
 
 @ours

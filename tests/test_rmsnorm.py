@@ -92,7 +92,12 @@ def test_rmsnorm_double_precision(adapters, draw):
     arguments["weights"] = arguments["weights"].double()
     expected = F.rms_norm(arguments["in_features"], (6,), arguments["weights"], 1e-5)
     output = adapters.run_rmsnorm(**arguments)
-    check_close(output, expected, "float64 is not exact", limit=1e-3)
+    check_close(
+        output,
+        expected,
+        "float64 in, and the answer is not right to the digits of float64",
+        limit=1e-3,
+    )
 
 
 @ours
@@ -123,7 +128,12 @@ def test_rmsnorm_module(adapters, draw):
     ones = torch.ones(6)
     check_close(value_of(seen, "weight"), ones, "`weight` does not start at ones", limit=0.0)
     normal = F.rms_norm(x.double(), (6,), None, 1e-5)
-    check_close(seen["output"], normal, "the default eps is not 1e-5", dtype=torch.float32)
+    check_close(
+        seen["output"],
+        normal,
+        "constructed without eps, the module does not answer as with eps = 1e-5",
+        dtype=torch.float32,
+    )
     gradient = (cotangent.double() * normal).sum(0)
     check_close(
         seen["gradients"]["weight"],

@@ -92,7 +92,9 @@ def test_last_position_works(adapters, draw):
     x = draw.normal(1, 4)
     roomy = adapters.run_rope(**arguments_for(x, torch.tensor([15]), max_seq_len=64))
     tight = adapters.run_rope(**arguments_for(x, torch.tensor([15]), max_seq_len=16))
-    check_close(tight, roomy, "the last position gets another answer than in a longer table")
+    check_close(
+        tight, roomy, "the last position of a table is rotated otherwise than in a longer table"
+    )
 
 
 @ours
@@ -162,7 +164,10 @@ def test_double_precision(adapters, draw):
     )
     output = adapters.run_rope(**arguments_for(x, positions, 1024))
     check_close(
-        output, torch.view_as_real(turned).reshape(4, 6), "float64 is not exact", limit=1e-3
+        output,
+        torch.view_as_real(turned).reshape(4, 6),
+        "float64 in, and the answer is not right to the digits of float64",
+        limit=1e-3,
     )
 
 

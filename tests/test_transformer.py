@@ -153,7 +153,7 @@ def test_block_of_each_item(adapters, draw):
         one = adapters.run_transformer_block(
             **{**arguments, "in_features": arguments["in_features"][i : i + 1]}
         )
-        check_close(one[0], together[i], f"item {i} gets another answer alone than in its batch")
+        check_close(one[0], together[i], f"alone, item {i} gets another answer than in its batch")
 
 
 @task("transformer_block")
@@ -212,7 +212,11 @@ def test_block_of_any_leading_axes(adapters, draw):
         return seen["output"]
 
     batch = run(x[1])
-    check_close(run(x)[1], batch, "two leading axes give another answer than one")
+    check_close(
+        run(x)[1],
+        batch,
+        "with two leading axes, the answer is not the one with a single leading axis",
+    )
     check_close(run(x[1, 2]), batch[2], "a single sequence gets another answer than in a batch")
 
 
@@ -314,7 +318,7 @@ def test_lm_layers_start_unlike(adapters):
     first, second = (value_of(seen, f"layers.{i}.ffn.w1.weight") for i in (0, 1))
     check(not torch.equal(first, second), "all layers start with the same weights")
     tied = torch.equal(value_of(seen, "token_embeddings.weight"), value_of(seen, "lm_head.weight"))
-    check(not tied, "the head is tied to the embedding")
+    check(not tied, "the head and the embedding start with the same weights")
 
 
 @ours

@@ -142,7 +142,7 @@ def _mistake(
     tasks = {t.id: t for t in outcome.run.result.tasks} if outcome.run.result else {}
     own = tasks.get(mistake.task)
     margin = margin_of(outcome, mistake.task, limits)
-    caught_by = tuple(test.name for test in own.tests if _failed(test.state)) if own else ()
+    caught_by = tuple(test.name for test in own.tests if test.state.failed) if own else ()
     problems = [f"could not be graded: {outcome.run.problem}"] if own is None else []
     if own and own.complete:
         problems.append(f"keeps every point of {mistake.task}")
@@ -182,12 +182,8 @@ def _false_names(
 def _told(own: TaskResult) -> str:
     if own.known:
         return "named"
-    lines = [test.lines[0] for test in own.tests if _failed(test.state) and test.lines]
+    lines = [test.lines[0] for test in own.tests if test.state.failed and test.lines]
     return "clue" if any(line.startswith("a clue") for line in lines) else "numbers"
-
-
-def _failed(state: State) -> bool:
-    return state in (State.WRONG, State.CRASHED)
 
 
 def _alternate(

@@ -12,7 +12,6 @@ import msgspec
 from staff.catalogue.patches import Mistake, PatchError, load_mistakes, patched
 from staff.grader.warm import Job, Outcome, run_warm
 from staff.paths import SOLUTION
-from tests.harness.results import State
 
 SEED = 336
 
@@ -71,7 +70,7 @@ def _verdict(
     mine = {(m.task, m.sentence) for m in (first, second)}
     problems, named = [], []
     for task in result.tasks if result else ():
-        failed = [test for test in task.tests if test.state in (State.WRONG, State.CRASHED)]
+        failed = [test for test in task.tests if test.state.failed]
         if task.known:
             named.append(task.known)
             known = by_id[task.known]

@@ -55,7 +55,7 @@ def _gradescope_task(task: TaskResult, rubric: Rubric) -> dict[str, Any]:
     passed = sum(test.state is State.PASSED for test in task.counted)
     lines = [f"{passed} of {len(task.counted)} tests pass"] if task.counted else ["not offered"]
     for test in task.tests:
-        if test.state in (State.WRONG, State.CRASHED):
+        if test.state.failed:
             lines += ["", test.name if test.counted else f"{test.name} (shown, not counted)"]
             lines += [f"  {line}" for line in test.lines]
     entry: dict[str, Any] = {
@@ -97,6 +97,6 @@ def _wrong(task: TaskResult) -> str:
 
 def _state(tasks: tuple[TaskResult, ...]) -> str:
     waiting = sum(task.state is State.NOT_STARTED for task in tasks)
-    said = [_wrong(task) for task in tasks if task.state in (State.WRONG, State.CRASHED)]
+    said = [_wrong(task) for task in tasks if task.state.failed]
     said += [f"{waiting} not started"] if waiting else []
     return " · ".join(said) or "✓"

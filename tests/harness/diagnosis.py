@@ -16,11 +16,10 @@ import msgspec
 
 from tests.harness.fingerprints import Seen, fits
 from tests.harness.fixtures import Signature
-from tests.harness.results import State, SuiteResult, TaskResult, TestResult
+from tests.harness.results import SuiteResult, TaskResult, TestResult
 from tests.harness.rubric import Rubric
 
 Hints = Literal["off", "nudge", "full"]
-_FAILED = (State.WRONG, State.CRASHED)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _SAME_NUMBER = 0.02
 _MOST = 3
@@ -73,11 +72,11 @@ def explain(
     """Add to every failing task what is known about its cause."""
     explained: dict[str, TaskResult] = {}
     for task in result.tasks:
-        if not any(test.state in _FAILED for test in task.tests):
+        if not any(test.state.failed for test in task.tests):
             explained[task.id] = task
             continue
         upstream = [explained[t] for t in rubric.required_by(task.id) if t in explained]
-        failing = {t.id for t in upstream if any(test.state in _FAILED for test in t.tests)}
+        failing = {t.id for t in upstream if any(test.state.failed for test in t.tests)}
         known = signatures.get(task.id, ())
         possible = [s for s in known if s.mistake.task in {task.id, *failing}]
         found = suspects(evidence.get(task.id, Evidence()), possible)
@@ -95,7 +94,7 @@ def _explained(
     task: TaskResult, found: list[Signature], upstream: list[TaskResult], hints: Hints
 ) -> TaskResult:
     causes = {(s.mistake.task, s.mistake.sentence): s.mistake for s in found}
-    broken = [t.id for t in upstream if any(test.state in _FAILED for test in t.tests)]
+    broken = [t.id for t in upstream if any(test.state.failed for test in t.tests)]
     known, lines = None, []
     if len(causes) == 1:
         known = next(iter(causes.values()))
@@ -129,7 +128,7 @@ def _named_lines(own: str, task: str, sentence: str, nudge: str, hints: Hints) -
 
 
 def _test(test: TestResult, lines: list[str], hints: Hints, *, said: bool) -> TestResult:
-    if test.state not in _FAILED:
+    if not test.state.failed:
         return test
     if not said and test.clue and hints == "full":
         lines = [f"a clue: {test.clue}"]

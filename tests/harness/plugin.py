@@ -61,7 +61,7 @@ class Suite:
         """The score as it stands, with all that is known about the causes."""
         layout = self.bridge.layout if self.bridge else "ours"
         result = self.scoreboard.result(layout)
-        failing = [task.id for task in result.tasks if task.state in (State.WRONG, State.CRASHED)]
+        failing = [task.id for task in result.tasks if task.state.failed]
         signatures = {task_id: self.fixtures.signatures(task_id) for task_id in failing}
         return explain(result, self.evidence, signatures, self.rubric, self.hints)
 

@@ -28,11 +28,19 @@ def check_memory_layouts(adapter: Adapter, arguments: Arguments, name: str) -> N
     """The argument `name` gives the same answer from strided memory and from an expanded view."""
     tensor: Tensor = arguments[name]
     strided = adapter(**{**arguments, name: Strided(tensor)})
-    check_close(strided, adapter(**arguments), f"another answer when `{name}` is not contiguous")
+    check_close(
+        strided,
+        adapter(**arguments),
+        f"with `{name}` not contiguous, the answer is not the one with it contiguous",
+    )
     repeated = tensor[:1].expand(tensor.shape)
     expanded = adapter(**{**arguments, name: Expanded(tensor[:1], tuple(tensor.shape))})
     whole = adapter(**{**arguments, name: repeated.clone()})
-    check_close(expanded, whole, f"another answer when `{name}` is an expanded view")
+    check_close(
+        expanded,
+        whole,
+        f"with `{name}` an expanded view, the answer is not the one with a copy of it",
+    )
 
 
 def check_rows_alone(adapter: Adapter, arguments: Arguments, *names: str) -> None:
@@ -41,7 +49,7 @@ def check_rows_alone(adapter: Adapter, arguments: Arguments, *names: str) -> Non
     check(isinstance(together, Tensor) and together.ndim > 0, "the answer has no leading axis")
     for i in range(len(arguments[names[0]])):
         alone = adapter(**{**arguments, **{name: arguments[name][i] for name in names}})
-        check_close(alone, together[i], f"item {i} gets another answer alone than in its batch")
+        check_close(alone, together[i], f"alone, item {i} gets another answer than in its batch")
 
 
 def check_gradients(
@@ -81,8 +89,8 @@ def check_parameters(
     """A probed module has exactly these parameters, by name and shape, and all are trained."""
     found = {name: tuple(p["shape"]) for name, p in parameters.items()}
     check(found == dict(expected), f"the parameters are {found}, expected {dict(expected)}")
-    frozen = [name for name, p in parameters.items() if not p["requires_grad"]]
-    check(not frozen, f"not trained, since requires_grad is False: {', '.join(frozen)}")
+    frozen = [f"`{name}`" for name, p in parameters.items() if not p["requires_grad"]]
+    check(not frozen, f"{', '.join(frozen)} has requires_grad=False")
 
 
 def value_of(seen: Mapping[str, Plain], name: str) -> Tensor:
@@ -141,5 +149,7 @@ def check_truncated_normal(values: Tensor, std: float) -> None:
     bound = (torch.log(torch.tensor(2e7)) / (2 * count)).sqrt().item()
     measured = values.double().std().item()
     check(
-        gap <= bound, f"not a truncated normal of std {std:.4g}: the values have std {measured:.4g}"
+        gap <= bound,
+        f"the values have std {measured:.4g} and are spread unlike a truncated normal "
+        f"of std {std:.4g}",
     )

@@ -18,6 +18,11 @@ class State(Enum):
     NOT_OFFERED = "not offered"
     NOT_RUN = "not run"
 
+    @property
+    def failed(self) -> bool:
+        """Whether an answer was given, and was not right."""
+        return self in (State.WRONG, State.CRASHED)
+
 
 class TestResult(msgspec.Struct, frozen=True, kw_only=True):
     """One test: how it ended, what it says to the student, and whether it counts."""

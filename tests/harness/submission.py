@@ -65,9 +65,15 @@ def locate(folder: Path) -> Submission:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's text; the exception may be of the student's own making."""
+    """The first line of an exception's text, and the next one where the first ends in a colon.
+
+    The exception may be of the student's own making.
+    """
     try:
         text = str(error)
     except Exception as failure:  # noqa: BLE001 - whatever their `__str__` raises
         text = f"(its text can't be had: {type(failure).__name__})"
-    return printable(text.strip().partition("\n")[0])
+    line, *rest = text.strip().splitlines() or [""]
+    if line.endswith(":") and rest:
+        line = f"{line} {rest[0].strip()}"
+    return printable(line)

@@ -46,7 +46,7 @@ def as_ascii(text: str) -> str:
 def failures(result: SuiteResult, rubric: Rubric, *, everything: bool) -> Iterator[Line]:
     """Explain each test that failed; unless `everything`, three a task."""
     for task in result.tasks:
-        failed = [test for test in task.tests if test.state in (State.WRONG, State.CRASHED)]
+        failed = [test for test in task.tests if test.state.failed]
         shown = failed if everything else failed[:BLOCKS_PER_TASK]
         for test in shown:
             yield from _block(rubric.by_id[task.id], test, result.layout)
@@ -78,7 +78,7 @@ def table(result: SuiteResult, rubric: Rubric) -> Iterator[Line]:
 def state_text(task: TaskResult) -> str:
     """Say in a few words how a task stands."""
     tests = task.counted or task.tests
-    failed = [test for test in tests if test.state in (State.WRONG, State.CRASHED)]
+    failed = [test for test in tests if test.state.failed]
     unrun = sum(test.state is State.NOT_RUN for test in tests)
     waiting = [test for test in tests if test.state is State.NOT_STARTED]
     if failed:
