@@ -287,7 +287,7 @@ def test_multihead_long_sequence(adapters, draw):
     check_close(
         whole[:5],
         first,
-        "the first tokens of a long sequence get another answer than they get alone",
+        "the first tokens of a long sequence get another answer than alone",
     )
 
 
@@ -326,7 +326,7 @@ def test_multihead_device_and_dtype(adapters, draw):
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     x = draw.normal(2, 5, 8).bfloat16()
     seen = adapters.probe(
-        "module", symbol=MULTIHEAD, arguments=arguments, dtype="bfloat16", inputs=[x]
+        "module", symbol=MULTIHEAD, arguments=arguments, dtype="bfloat16", inputs=[x], watched=True
     )
     check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
     check_no_strangers(seen["strangers"])

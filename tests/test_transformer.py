@@ -193,7 +193,7 @@ def test_block_device_and_dtype(adapters, draw):
     check_placed(seen["buffers"], device="meta")
     x = draw.normal(2, 5, 8).bfloat16()
     seen = adapters.probe(
-        "module", symbol=BLOCK, arguments=BLOCK_SIZES, dtype="bfloat16", inputs=[x]
+        "module", symbol=BLOCK, arguments=BLOCK_SIZES, dtype="bfloat16", inputs=[x], watched=True
     )
     check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
     check_no_strangers(seen["strangers"])
@@ -329,6 +329,8 @@ def test_lm_device_and_dtype(adapters, draw):
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     check_placed(seen["buffers"], device="meta")
     ids = draw.integers(11, 2, 5)
-    seen = adapters.probe("module", symbol=LM, arguments=LM_SIZES, dtype="bfloat16", inputs=[ids])
+    seen = adapters.probe(
+        "module", symbol=LM, arguments=LM_SIZES, dtype="bfloat16", inputs=[ids], watched=True
+    )
     check(seen["output"].dtype == torch.bfloat16, f"a bfloat16 model gives {seen['output'].dtype}")
     check_no_strangers(seen["strangers"])

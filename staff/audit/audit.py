@@ -20,8 +20,8 @@ from tests.harness.rubric import Rubric
 
 NAMED_SHARE = 0.95
 """At least this share of the mistakes must be named."""
-SAMPLED = 10
-"""One mistake in so many is run on the tasks that it can't reach as well."""
+SAMPLED = 16
+"""One patch in so many is run on the tasks that it can't reach as well."""
 HALF = 0.5
 """An alternate stays below this share of a limit that was computed without it."""
 
@@ -86,8 +86,8 @@ def audit(
         rubric: the assignment.
         cases: the folder of saved cases.
         progress: told what is running, how many are done, and of how many.
-        whole: run all tests on every mistake. Otherwise the tests of tasks that a mistake can't
-            reach run for one mistake in ten.
+        whole: run all tests on every subject. Otherwise the tests of tasks whose code a patch
+            can't reach run for one patch in sixteen.
     """
     with TemporaryDirectory(prefix="audit-") as scratch:
         subjects = lay_out(Path(scratch), ("solution", "mistake", "alternate", "public"))
@@ -95,7 +95,7 @@ def audit(
             Job(
                 name=s.name,
                 folder=str(s.folder),
-                tasks=() if whole or s.right or i % SAMPLED == 0 else s.reach,
+                tasks=() if whole or i % SAMPLED == 0 else s.reach,
             )
             for i, s in enumerate(subjects)
         ]
@@ -105,7 +105,7 @@ def audit(
             progress("submissions", len(outcomes), len(jobs))
         right = [s for s in subjects if s.right]
         progress("right answers, written differently", 0, 1)
-        errors = worst_errors(right, cases)
+        errors = worst_errors(right, cases, seen=[outcomes[s.name] for s in right])
     limits = _limits(rubric, cases)
     mistakes = [s for s in subjects if not s.right]
     sentences = {m.id: (m.task, m.sentence) for m in load_mistakes()}
@@ -194,7 +194,7 @@ def _alternate(
     problems += [
         f"loses points in {task.id}"
         for task in (result.tasks if result else ())
-        if not task.complete
+        if not task.complete and task.state is not State.NOT_RUN
     ]
     calibrating = {s.name for s in right if s.calibrates and s.name != subject.name}
     worst = 0.0

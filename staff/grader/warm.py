@@ -30,6 +30,7 @@ from staff.paths import ROOT, TESTS
 from tests.harness.errors import HarnessError
 from tests.harness.fingerprints import Seen
 from tests.harness.plugin import SUITE, Suite, task_of
+from tests.harness.recipes import clean_up
 
 _PATIENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 """Children share the cores, so a thread that waits must not spin."""
@@ -127,6 +128,7 @@ class _Forks:
                     pipe.write(outcome)
                 status = 0
             finally:
+                clean_up()
                 os._exit(status)
         os.close(writer)
         self._received[reader] = bytearray()
@@ -149,7 +151,8 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     """Run the collected tests on one submission, in a child."""
     suite = session.config.stash[SUITE]
     suite.folder = Path(job.folder)
-    suite.open()
+    gc.disable()  # a child is gone before garbage matters
+    suite.open(annotate=False)
     items = [item for item in session.items if _wanted(item, job)]
     for threads in job.threads if suite.problem is None else ():
         torch.set_num_threads(threads)

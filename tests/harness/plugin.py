@@ -39,11 +39,15 @@ class Suite:
         self.problem: str | None = None
         """Why the submission could not be graded, if it couldn't."""
 
-    def open(self) -> None:
-        """Import the submission; where that fails, `problem` says why."""
+    def open(self, *, annotate: bool = True) -> None:
+        """Import the submission; where that fails, `problem` says why.
+
+        Args:
+            annotate: quote the submission's own annotations where a call raises.
+        """
         torch.set_num_threads(1)  # the tensors are small: more threads would wait for each other
         try:
-            self.bridge = InProcess(locate(self.folder), self.device)
+            self.bridge = InProcess(locate(self.folder), self.device, annotate=annotate)
         except SubmissionError as error:
             self.problem = str(error)
 

@@ -148,8 +148,5 @@ def check_truncated_normal(values: Tensor, std: float) -> None:
     gap = torch.maximum((steps[1:] - theory).abs(), (theory - steps[:-1]).abs()).max().item()
     bound = (torch.log(torch.tensor(2e7)) / (2 * count)).sqrt().item()
     measured = values.double().std().item()
-    check(
-        gap <= bound,
-        f"the values have std {measured:.4g} and are spread unlike a truncated normal "
-        f"of std {std:.4g}",
-    )
+    why = f"the values have std {measured:.4g}, unlike a truncated normal of std {std:.4g}"
+    check(gap <= bound, why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Mapping, Sequence
 from types import FunctionType
@@ -32,6 +33,7 @@ def module(
     warm_up: Sequence[Tensor] | None = None,
     inputs: Sequence[Tensor] | None = None,
     cotangent: Tensor | None = None,
+    watched: bool = False,
 ) -> dict[str, Plain]:
     """Construct a module and describe it; with `inputs`, call it; with `cotangent`, differentiate.
 
@@ -46,6 +48,7 @@ def module(
         warm_up: positional arguments of a call before the one that is observed.
         inputs: positional arguments of one call.
         cotangent: the gradient of a loss with respect to the output of that call.
+        watched: tell which operations would mix devices on a GPU.
     """
     extra: dict[str, Any] = {} if dtype is None else {"dtype": getattr(torch, dtype)}
     if device is not None:
@@ -65,9 +68,11 @@ def module(
     if warm_up is not None:
         built(*warm_up)
     if inputs is not None:
-        with Strangers() as strangers:
+        strangers = Strangers() if watched else None
+        with strangers or contextlib.nullcontext():
             output = built(*inputs)
-        seen["strangers"] = strangers.met
+        if strangers:
+            seen["strangers"] = strangers.met
         seen["output"] = plain(output)
         if cotangent is not None:
             if output.requires_grad:
