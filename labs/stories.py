@@ -51,7 +51,9 @@ _WEATHER = (
     "The moon was already up.",
 )
 _SEARCHES = ("under", "behind", "inside", "beside", "on top of", "beneath")
-_FURNITURE = "bed table cupboard barrel stove bench haystack woodpile wagon well tree curtain".split()
+_FURNITURE = (
+    "bed table cupboard barrel stove bench haystack woodpile wagon well tree curtain".split()
+)
 _FEELINGS = ("glad", "sad", "tired", "surprised", "afraid", "happy", "cross", "proud", "worried")
 _CRIES = ("Oh no!", "Look!", "Wait!", "Goodness!", "Hurry up!", "Well, well.", "Hmm...")
 _MORALS = (
@@ -212,10 +214,10 @@ class _Teller:
     def _talk(self, c: _Cast) -> str:
         return self._one(
             (
-                f'{c.friend} came by with a {c.craft}. "{self._one(_CRIES)} We\'ll look '
+                f"{c.friend} came by with a {c.craft}. \"{self._one(_CRIES)} We'll look "
                 f'together," {c.friend} said.',
                 f'"Have you asked the {self._one(_KINDS)}?" said {c.friend}. "I haven\'t," said '
-                f'{c.hero}. "Then let\'s go. It isn\'t far."',
+                f"{c.hero}. \"Then let's go. It isn't far.\"",
                 f'"You\'re {self._one(_FEELINGS)}," said {c.friend}. "I\'d be too, without my '
                 f"{c.thing}. They're all so {self._one(_FEELINGS)} for you.\"",
             )
@@ -255,7 +257,11 @@ class _Teller:
         if kind == 1:
             return f"{gap}tick{gap}tock{gap}tick, went the clock.  "
         if kind == 2:
-            hour, minute, metres = self._below(24), self._below(60), int(10 ** (1 + 4 * self._draw()))
+            hour, minute, metres = (
+                self._below(24),
+                self._below(60),
+                int(10 ** (1 + 4 * self._draw())),
+            )
             return f"It was {hour}:{minute:02d}, and {metres} m ({metres / 1000:.3f} km) to go..."
         if kind == 3:
             word = self._words.take()

@@ -12,10 +12,26 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 
 from tests.harness.plain import Plain
-from tests.harness.probes import modules
+from tests.harness.probes import modules, tokenizer
 
 PROBES: dict[str, Callable[..., Plain]] = {
-    probe.__name__: probe for probe in (modules.written, modules.module)
+    probe.__name__: probe
+    for probe in (
+        modules.written,
+        modules.module,
+        tokenizer.bpe_training,
+        tokenizer.bpe_encoding,
+        tokenizer.bpe_pieces,
+        tokenizer.bpe_decoding,
+        tokenizer.bpe_decoding_error,
+        tokenizer.bpe_arguments_after,
+        tokenizer.bpe_pulls,
+        tokenizer.bpe_memory,
+        tokenizer.bpe_training_work,
+        tokenizer.bpe_encoding_work,
+        tokenizer.bpe_files,
+        tokenizer.bpe_reading,
+    )
 }
 
 
