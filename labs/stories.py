@@ -9,6 +9,8 @@ and some often, as in any text. Here and there are other scripts, emoji, odd whi
 ends of two characters, since a tokenizer must live with all of them.
 """
 
+# ruff: noqa: SIM905 - lists of words read better as text
+
 from __future__ import annotations
 
 import argparse
@@ -170,7 +172,7 @@ class _Teller:
                 f"Once upon a time there was a {trait} {kind} called {c.hero}.",
                 f"By a {c.place} near {land} lived a {trait} {kind}. The name was {c.hero}.",
                 f"{c.hero} was a {trait} {kind} from {land}.",
-                f"Long ago, in the land of {land}, a {trait} {kind} named {c.hero} had a {c.place}.",
+                f"Long ago, in the land of {land}, a {trait} {kind}, {c.hero}, had a {c.place}.",
             )
         )
         dated = f" It was the year {1000 + self._below(900)}." if self._draw() < 0.2 else ""

@@ -61,7 +61,7 @@ def test_the_longest_special_token_wins(adapters, cases):
 
 @task("tokenizer")
 def test_ids_are_those_of_the_vocabulary(adapters, cases):
-    """Special tokens may have the first ids or the last, and bytes need not have their own value."""
+    """Special tokens may have the first ids or the last; a byte's id need not be its value."""
     cases.check(adapters.probing("bpe_encoding"))
 
 
@@ -78,7 +78,7 @@ def test_the_callers_vocabulary_stays_as_it_was(adapters):
     after = adapters.probe("bpe_arguments_after", **before)
     check(
         len(after["vocab"]) == 256 + len(MERGES),
-        f"the caller's vocabulary had {256 + len(MERGES)} tokens, and has {len(after['vocab'])} now",
+        f"the caller's vocabulary of {256 + len(MERGES)} has {len(after['vocab'])} tokens now",
     )
     for name in ("merges", "special_tokens"):
         check_equal(after[name], before[name], f"the caller's {name} were changed")

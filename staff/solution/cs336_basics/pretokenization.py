@@ -118,8 +118,9 @@ def count_pretokens(
     Args:
         input_path: a text file in UTF-8.
         special_tokens: strings at which documents end.
-        num_processes: how many processes count; None for as many as there are cores, but fewer for
-            a small file. They are started anew, so that a program which asks for several must have
+        num_processes: into how many shares the work is divided, each for a process of its own as
+            far as there are cores; None for as many as there are cores, but fewer for a small file.
+            The processes are started anew, so that a program which asks for several must have
             its main part under `if __name__ == "__main__":`.
     """
     size = os.path.getsize(input_path)
@@ -133,7 +134,8 @@ def count_pretokens(
         counts = _count(input_path, special_tokens, spans)
     else:
         counts = Counter()
-        with ProcessPoolExecutor(len(shares), multiprocessing.get_context("spawn")) as pool:
+        workers = min(len(shares), os.cpu_count() or 1)
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
             paths, specials = [input_path] * len(shares), [special_tokens] * len(shares)
             for found in pool.map(_count, paths, specials, shares):
                 counts.update(found)

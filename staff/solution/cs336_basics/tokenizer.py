@@ -3,7 +3,7 @@
 import heapq
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Self
 
 from cs336_basics.pretokenization import Splitter, pretokens, words
@@ -125,8 +125,10 @@ class Tokenizer:
         return cls(*read_hugging_face(path))
 
     def _encoded(self, pieces: Iterable[str]) -> Iterator[Iterable[int]]:
-        """Give the ids in portions. Text is kept back from its last cut on, until it has doubled,
-        so that a long word which comes in small pieces is not searched again at each of them.
+        """Give the ids in portions, and keep the text back from its last cut on.
+
+        What is kept is searched again when it has doubled, not at each piece: a long word may come
+        letter by letter.
         """
         held: list[str] = []
         length = enough = 0
@@ -160,9 +162,7 @@ class Tokenizer:
         before, after = list(range(-1, end - 1)), list(range(1, end + 1))
         ranks = self._ranks
         heap = [
-            (ranks[pair][0], place)
-            for place, pair in enumerate(zip(tokens, tokens[1:], strict=False))
-            if pair in ranks
+            (ranks[pair][0], place) for place, pair in enumerate(pairwise(tokens)) if pair in ranks
         ]
         heapq.heapify(heap)
         while heap:

@@ -1,4 +1,4 @@
-"""Byte-pair encoding: the most frequent pair of neighbouring tokens becomes a token, again and again.
+"""Byte-pair encoding: again and again, the most frequent pair of tokens becomes a token.
 
 A merge changes few words. So the counts of pairs are kept, and only those next to a merge are
 updated, in place of counting everything anew.
@@ -8,6 +8,7 @@ import heapq
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from cs336_basics.pretokenization import count_pretokens
 
@@ -82,7 +83,7 @@ class _Words:
         self.after = list(range(1, len(self.tokens) + 1))
         self.counts: dict[_Pair, int] = defaultdict(int)
         self.places: dict[_Pair, list[int]] = defaultdict(list)
-        for place, pair in enumerate(zip(self.tokens, self.tokens[1:], strict=False)):
+        for place, pair in enumerate(pairwise(self.tokens)):
             if _END not in pair:
                 self.counts[pair] += self.weights[place]
                 self.places[pair].append(place)

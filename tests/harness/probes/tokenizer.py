@@ -22,6 +22,7 @@ from tests.harness.recipes import scratch_file
 
 Pair = tuple[bytes, bytes]
 
+_BYTES = {bytes([i]) for i in range(256)}
 _gettrace, _settrace = sys.gettrace, sys.settrace  # bound before the submission is loaded
 
 
@@ -32,7 +33,7 @@ def bpe_training(
     special_tokens: Sequence[str] = (),
     options: dict[str, Plain] | None = None,
 ) -> dict[str, Plain]:
-    """Train on a file: the merges in order, and the tokens and ids in order of the bytes or size.
+    """Train on a file: the merges in order, the tokens sorted, and the range and number of ids.
 
     Args:
         adapters: the submission's.
@@ -49,8 +50,9 @@ def bpe_training(
     )
     return {
         "merges": [tuple(pair) for pair in merges],
-        "tokens": sorted(vocab.values()),
-        "ids": sorted(vocab),
+        "single bytes": sum(token in _BYTES for token in set(vocab.values())),
+        "other tokens": sorted(token for token in vocab.values() if token not in _BYTES),
+        "ids": (min(vocab), max(vocab), len(vocab)),
     }
 
 
