@@ -23,7 +23,7 @@ _WORD = re.compile(r"[^\S\x1c-\x1f]*[\S\x1c-\x1f]+|\s+")
 # Searched from the end: a character before which the pattern always begins a new pre-token.
 _CUT = regex.compile(r"(?r)(?<=\p{L})\P{L}|(?<=\p{N})\P{N}|(?<=\S)\s")
 _CHUNK_BYTES = 4 << 20
-_WINDOW_BYTES = 1 << 12
+_WINDOW_BYTES = 1 << 7
 _BYTES_FOR_EACH_PROCESS = 8 << 20
 
 
