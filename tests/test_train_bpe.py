@@ -14,14 +14,14 @@ LINES = (
     "They're baking bread\twith 3 eggs, aren't they?  ",
     "👩‍🌾🦊 ❤️❤️  \r\n",
     "δώδεκα\u00a0μύλοι",
-    END,
 )
 
 
 def many_lines(number):
-    """Lines in several scripts, of unlike length, with ends of documents between them."""
-    lines = (LINES[i * i % 7][: 5 + i % 31] if i % 7 else END for i in range(number))
-    return "\n".join(lines).encode()
+    """Lines in several scripts, of unlike length, with ends of documents and white space."""
+    gaps = ("\n", "\n\n  ", " \n\n\n", f"\n{END}\n")
+    lines = (LINES[i * i % 6][: 5 + i % 31] + gaps[i % 4] for i in range(number))
+    return "".join(lines).encode()
 
 
 @task("train_bpe")
@@ -135,7 +135,8 @@ def test_a_vocabulary_without_room(adapters):
 @task("train_bpe")
 def test_any_number_of_processes(adapters):
     """Where the file is divided changes nothing, in the middle of a character or a document."""
-    arguments = {"input_path": File(many_lines(500)), "vocab_size": 330, "special_tokens": [END]}
+    content = many_lines(300) + f"x{END}".encode() * 300
+    arguments = {"input_path": File(content), "vocab_size": 1000, "special_tokens": [END]}
     one = adapters.probe("bpe_training", **arguments, options={"num_processes": 1})
     for number in (2, 7):
         several = adapters.probe("bpe_training", **arguments, options={"num_processes": number})
@@ -147,7 +148,7 @@ def test_any_number_of_processes(adapters):
 def test_processes_where_no_document_ends(adapters):
     """A file without special tokens is divided where no pre-token is cut, or not at all."""
     content = many_lines(300).replace(END.encode(), b"don't  \n\n don't") + b"na\xc3\xafve" * 99
-    arguments = {"input_path": File(content), "vocab_size": 300}
+    arguments = {"input_path": File(content), "vocab_size": 1000}
     one = adapters.probe("bpe_training", **arguments, options={"num_processes": 1})
     several = adapters.probe("bpe_training", **arguments, options={"num_processes": 5})
     check_equal(several, one, "5 processes give another result than one")
