@@ -12,11 +12,11 @@ MERGES = [
     (one.encode(), other.encode())
     for one, other in (
         ("h", "e"), (" ", "t"), (" t", "he"), ("i", "n"), ("e", "r"), ("l", "l"), ("o", "u"),
-        ("m", "i"), ("mi", "ll"), ("mill", "er"), (" ", "a"), ("r", "e"), ("n", "d"), (" a", "nd"),
+        ("m", "i"), ("mi", "ll"), ("mill", "er"), (" ", "a"), ("r", "e"), ("n", "d"), (" a", "nd"), ("e", "l"),
     )
 ]  # fmt: skip
 TEXTS = [
-    "The miller and the reed; don't they sing? They'll.  \n\n  And 1234 more...",
+    "The miller and the reed; don't they sing? They'll ring a bell.  \n\n  And 1234 more...",
     "naïve дом 山水 👩‍🌾❤️ e\u0301 ﬁ \ufeff \u2028\u00a0\r\n\t\x00\x1c\x85 _x_",
     "   \n \n",
     "a" * 300,
