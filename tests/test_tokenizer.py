@@ -12,7 +12,8 @@ MERGES = [
     (one.encode(), other.encode())
     for one, other in (
         ("h", "e"), (" ", "t"), (" t", "he"), ("i", "n"), ("e", "r"), ("l", "l"), ("o", "u"),
-        ("m", "i"), ("mi", "ll"), ("mill", "er"), (" ", "a"), ("r", "e"), ("n", "d"), (" a", "nd"), ("e", "l"),
+        ("m", "i"), ("mi", "ll"), ("mill", "er"), (" ", "a"), ("r", "e"), ("n", "d"), (" a", "nd"),
+        ("e", "l"),
     )
 ]  # fmt: skip
 TEXTS = [
