@@ -5,10 +5,14 @@ weights into it, call it, return what it gives; there should be nothing clever h
 annotation stands for any number of leading axes, also none.
 """
 
+import os
 from collections.abc import Mapping
+from typing import Any
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from cs336_basics.tokenizer import Tokenizer
 
 
 def run_linear(
@@ -150,3 +154,22 @@ def run_transformer_lm(
     `ln_final.weight`, `(d_model,)`; `lm_head.weight`, `(vocab_size, d_model)`.
     """
     raise NotImplementedError("transformer_lm: handout §2.12")
+
+
+def run_train_bpe(
+    input_path: str | os.PathLike[str], vocab_size: int, special_tokens: list[str], **kwargs: Any
+) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
+    """Train your tokenizer on a file; give its vocabulary and its merges.
+
+    `kwargs` are further arguments of your own, such as `num_processes`.
+    """
+    raise NotImplementedError("train_bpe: handout §4.2")
+
+
+def get_tokenizer(
+    vocab: dict[int, bytes],
+    merges: list[tuple[bytes, bytes]],
+    special_tokens: list[str] | None = None,
+) -> Tokenizer:
+    """Build your tokenizer from a vocabulary and merges."""
+    raise NotImplementedError("tokenizer: handout §4.3")

@@ -17,10 +17,7 @@ import regex
 PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 
 _PRETOKEN = regex.compile(PATTERN)
-# White space, then what is visible: no pre-token reaches from one such stretch into the next. The
-# `re` module is much faster than `regex`, but counts the separators 1c to 1f as white space.
 _WORD = re.compile(r"[^\S\x1c-\x1f]*[\S\x1c-\x1f]+|\s+")
-# Searched from the end: a character before which the pattern always begins a new pre-token.
 _CUT = regex.compile(r"(?r)(?<=\p{L})\P{L}|(?<=\p{N})\P{N}|(?<=\S)\s")
 _CHUNK_BYTES = 4 << 20
 _WINDOW_BYTES = 1 << 7
@@ -44,6 +41,7 @@ def words(text: str) -> list[str]:
     same alone as inside the text, and there are far fewer different words than there are words:
     what is worked out for one can be kept for the next.
     """
+    # `re` is much faster than `regex`, but counts the separators 1c to 1f as white space.
     return _WORD.findall(text)
 
 
@@ -87,6 +85,8 @@ class Splitter:
         Returns:
             The place, or 0 where there is none.
         """
+        # The pattern, which is searched from the end, finds characters that begin a pre-token
+        # whatever stands around them. What may be the beginning of a special token stays behind.
         known = len(text) - max(self.longest - 1, 0)
         found = _CUT.search(text, start, max(known, start))
         cut = found.start() if found else 0
