@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import codecs
 import io
+import secrets
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -37,14 +39,26 @@ def grade(
         list[Path], typer.Argument(metavar="SUBMISSION…", help="Folders or zips.")
     ],
     out: Out = Path("grades"),
-    fixtures: Annotated[Path, typer.Option(metavar="DIR", help="The saved cases.")] = FIXTURES,
+    fixtures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Grade on these cases, not on fresh ones.")
+    ] = None,
+    seed: Annotated[str, typer.Option(help="Seed of the fresh cases; grade.json records it.")] = "",
+    sandbox: Annotated[
+        str, typer.Option(help="auto, namespaces, landlock, process, or mock for none at all.")
+    ] = "auto",
 ) -> None:
-    """Grade submissions, each in a process of its own, and write a report for each.
+    """Grade submissions, each in a sandbox of its own, and write a report for each.
+
+    The cases are drawn anew for every batch, so that answers which were written down in advance
+    earn nothing.
 
     Exit status: 0 if every submission was graded, 1 if some could not be, 2 for wrong use.
     """
+    from staff.fixtures.draft import write_files
+    from staff.fixtures.fresh import fresh_files
     from staff.grader.reports import table, write_reports
     from staff.grader.run import grade_all, unique_names
+    from staff.grader.sandbox import choose
     from tests.harness.fixtures import Fixtures
 
     missing = [path for path in submissions if not path.exists()]
@@ -52,11 +66,19 @@ def grade(
         raise UsageError(f"there is no {missing[0]}; name folders or zips that exist")
     rubric = read_rubric()
     for task in rubric.tasks:
-        Fixtures(fixtures).task(task.id)
+        Fixtures(fixtures or FIXTURES).task(task.id)
+    backend = choose(sandbox)
     order = unique_names(submissions)
     grades = {}
-    with _Progress("grading") as progress:
-        for done in grade_all(submissions, fixtures, rubric.limits.suite_seconds):
+    with _Progress("grading") as progress, TemporaryDirectory(prefix="cases-") as scratch:
+        cases, saved = fixtures, None
+        if cases is None:
+            progress.say("drawing fresh cases")
+            seed = seed or secrets.token_hex(8)
+            cases, saved = Path(scratch), FIXTURES
+            files, _ = fresh_files(FIXTURES, seed)
+            write_files(files, cases)
+        for done in grade_all(submissions, cases, rubric.limits, backend, saved, seed):
             write_reports(done, rubric, out / done.submission)
             grades[done.submission] = done
             progress.say("grading", len(grades), len(order))
@@ -104,7 +126,8 @@ def build(
     ] = None,
 ) -> None:
     """Draw the inputs, ask the oracle, hold the solution against it, and write the files."""
-    from staff.fixtures.build import build_files, write_files
+    from staff.fixtures.build import build_files
+    from staff.fixtures.draft import write_files
 
     rubric = read_rubric()
     tasks = [rubric.task(name).id for name in task or ()]

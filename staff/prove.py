@@ -28,6 +28,7 @@ from staff.catalogue.patches import (
 )
 from staff.grader.grade import Grade
 from staff.grader.run import grade_all
+from staff.grader.sandbox import choose
 from staff.paths import ROOT, SOLUTION
 from tests.harness.fixtures import FIXTURES
 from tests.harness.rubric import Rubric, read_rubric
@@ -54,14 +55,14 @@ def judge(patches: Sequence[Patch], rubric: Rubric, scratch: Path) -> list[Verdi
     """Grade the solution with each patch by itself, and hold the points against the promise."""
     folders = [patched([patch], SOLUTION, scratch / patch.id) for patch in patches]
     by_name = {patch.id: patch for patch in patches}
-    grades = grade_all(folders, FIXTURES, rubric.limits.suite_seconds)
+    grades = grade_all(folders, FIXTURES, rubric.limits, choose("auto"))
     shown = track(grades, "grading", total=len(folders), console=Console(stderr=True))
     return sorted((_verdict(by_name[g.submission], g) for g in shown), key=lambda v: v.name)
 
 
 def judge_public(rubric: Rubric) -> list[Verdict]:
     """Grade the submissions in the public layout."""
-    grades = grade_all(PUBLIC, FIXTURES, rubric.limits.suite_seconds)
+    grades = grade_all(PUBLIC, FIXTURES, rubric.limits, choose("auto"))
     return [Verdict(g.submission, "public", _earned(g), _short_of_all(g)) for g in grades]
 
 

@@ -27,5 +27,6 @@ def cases(request: pytest.FixtureRequest) -> Cases:
 
 @pytest.fixture
 def draw(request: pytest.FixtureRequest) -> Draw:
-    """Random inputs, the same at every run of a test."""
-    return Draw(zlib.crc32(request.node.name.encode()))
+    """Random inputs, the same at every run of a test with the suite's seed."""
+    suite = request.config.stash[SUITE]
+    return Draw(zlib.crc32(f"{suite.seed}{request.node.name}".encode()))

@@ -28,7 +28,13 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     """Its name: that of its folder or archive."""
     run: SuiteRun
     fixtures: str
-    """Where the cases came from."""
+    """Where the cases came from: `fresh`, or the name of a folder."""
+    seed: str = ""
+    """Seed of fresh cases; it makes them again."""
+    sandbox: str = ""
+    """The backend that confined the submission."""
+    protections: tuple[str, ...] = ()
+    """What was in force, for a person to read."""
 
     @property
     def graded(self) -> bool:

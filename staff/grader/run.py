@@ -1,51 +1,89 @@
-"""Grade submissions: each in a process of its own, several at a time."""
+"""Grade submissions: each in a sandbox of its own, as many at a time as there are cores."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
+import contextlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import msgspec
 
 from staff.grader.grade import Grade, SuiteRun
 from staff.grader.intake import name_of, opened
+from staff.grader.remote import Workers
+from staff.grader.sandbox import Backend, Confinement, Limits
+from staff.grader.warm import Job, run_warm
+from staff.grader.zygote import zygote
 from tests.harness.errors import SubmissionError
+from tests.harness.rubric import Limits as SuiteLimits
 
-_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
+_GRACE = 60.0
+"""Seconds that the trusted side of a run may take on top of the submission's."""
 
 
-def grade_all(paths: Sequence[Path], fixtures: Path, seconds: float) -> Iterator[Grade]:
+def grade_all(
+    paths: Sequence[Path],
+    cases: Path,
+    limits: SuiteLimits,
+    backend: Backend,
+    saved: Path | None = None,
+    seed: str = "",
+) -> Iterator[Grade]:
     """Grade submissions, and yield each grade as it comes.
 
     Args:
         paths: folders or archives.
-        fixtures: the folder of saved cases.
-        seconds: wall time for one submission; one that takes longer could not be graded.
+        cases: the folder of cases that decide.
+        limits: time for one submission.
+        backend: what confines the submissions.
+        saved: the folder of cases whose messages are told; none where `cases` tells them itself.
+        seed: of the cases, for the record.
     """
     names = unique_names(paths)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        jobs = [
-            pool.submit(grade_one, path, name, fixtures, seconds)
-            for path, name in zip(paths, names, strict=True)
+    with contextlib.ExitStack() as stack:
+        jobs = []
+        for number, (path, name) in enumerate(zip(paths, names, strict=True)):
+            try:
+                folder = stack.enter_context(opened(path)).resolve()
+            except SubmissionError as error:
+                yield _grade(name, SuiteRun(problem=str(error)), cases, backend, seed)
+                continue
+            jobs.append((name, folder, number))
+        line = "" if backend.name == "mock" or not jobs else stack.enter_context(zygote())
+        work = [
+            Job(
+                name=name,
+                folder=str(folder),
+                workers=_workers(line, folder, number, backend, limits) if line else None,
+                saved=str(saved or ""),
+                seed=seed,
+                seconds=2 * limits.suite_seconds + _GRACE,
+            )
+            for name, folder, number in jobs
         ]
-        for job in as_completed(jobs):
-            yield job.result()
+        for outcome in run_warm(work, cases) if work else ():
+            yield _grade(outcome.name, outcome.run, cases, backend, seed)
 
 
-def grade_one(path: Path, name: str, fixtures: Path, seconds: float) -> Grade:
-    """Grade one submission."""
-    try:
-        with opened(path) as folder:
-            run = _run(folder.resolve(), fixtures.resolve(), seconds)
-    except SubmissionError as error:
-        run = SuiteRun(problem=str(error))
-    return Grade(submission=name, run=run, fixtures=fixtures.name)
+def _workers(
+    line: str, folder: Path, number: int, backend: Backend, limits: SuiteLimits
+) -> Workers:
+    plan = Confinement(
+        backend=backend.name,
+        submission=str(folder),
+        number=number,
+        limits=Limits(wall_seconds=2 * limits.suite_seconds + _GRACE),
+    )
+    return Workers(line=line, plan=plan, suite_seconds=limits.suite_seconds)
+
+
+def _grade(name: str, run: SuiteRun, cases: Path, backend: Backend, seed: str) -> Grade:
+    return Grade(
+        submission=name,
+        run=run,
+        fixtures="fresh" if seed else cases.name,
+        seed=seed,
+        sandbox=backend.name,
+        protections=backend.protections,
+    )
 
 
 def unique_names(paths: Sequence[Path]) -> list[str]:
@@ -57,42 +95,3 @@ def unique_names(paths: Sequence[Path]) -> list[str]:
             name, number = f"{name_of(path)}-{number}", number + 1
         names.append(name)
     return names
-
-
-def _run(folder: Path, fixtures: Path, seconds: float) -> SuiteRun:
-    with TemporaryDirectory(prefix="grade-") as scratch, (Path(scratch) / "log").open("w+b") as log:
-        result = Path(scratch) / "result.json"
-        command = [sys.executable, "-I", "-m", "staff.grader.suite"]
-        process = subprocess.Popen(
-            [*command, str(folder), str(fixtures), str(result)],
-            cwd=scratch,
-            env={key: os.environ[key] for key in _KEPT if key in os.environ},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return SuiteRun(problem=f"the suite took longer than {seconds:g} seconds")
-        finally:
-            _end(process)
-        try:
-            return msgspec.json.decode(result.read_bytes(), type=SuiteRun)
-        except (OSError, msgspec.MsgspecError):
-            log.seek(0)
-            lines = log.read().decode("utf-8", "replace").split("\n")
-            said = next((line for line in lines if line.startswith("ERROR: ")), "")
-            status = process.returncode
-            why = said.removeprefix("ERROR: ") or f"its process ended with status {status}"
-            return SuiteRun(problem=f"the suite gave no result: {why}")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of the process and of those it started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        process.kill()
-    process.wait()

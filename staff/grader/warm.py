@@ -1,22 +1,26 @@
 """The warm way to run the suite many times: `python -m staff.grader.warm`.
 
 A process of its own imports torch and collects the tests once, and then forks a child for each
-submission, which imports it, runs the tests and sends back what it saw. The parent runs no tensor
-operation, since OpenMP's threads don't survive a fork. Children are not confined: this is for
-code of our own.
+submission, which runs the tests and sends back what it saw. The parent runs no tensor operation,
+since OpenMP's threads don't survive a fork. A child reaches the submission through a worker in a
+sandbox where the job names one; otherwise it imports it, which is for code of our own.
 
 Jobs come in on standard input, one JSON list; outcomes go out on standard output, a line each.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import selectors
+import signal
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import beartype.claw  # noqa: F401 - children that check annotations find it loaded
@@ -25,10 +29,14 @@ import msgspec
 import pytest
 import torch
 
+from staff.grader.fresh import in_words_of
 from staff.grader.grade import SuiteRun
+from staff.grader.remote import Remote, Workers
 from staff.paths import ROOT, TESTS
 from tests.harness.errors import HarnessError
 from tests.harness.fingerprints import Seen
+from tests.harness.fixtures import Fixtures
+from tests.harness.in_process import InProcess
 from tests.harness.plugin import SUITE, Suite, task_of
 from tests.harness.recipes import clean_up
 
@@ -48,6 +56,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Run only the tests that read saved cases."""
     threads: tuple[int, ...] = (1,)
     """Numbers of threads for tensor operations: the tests run once with each."""
+    workers: Workers | None = None
+    """Where to get a confined worker; none runs the submission in the child."""
+    saved: str = ""
+    """A folder of saved cases that failing tasks are run on once more, for their messages."""
+    seed: str = ""
+    """Of the inputs that tests draw."""
+    seconds: float = 3600.0
+    """Wall time, after which the child is killed."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +92,7 @@ def run_warm(
     """
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "staff.grader.warm", str(cases.resolve())],
-        env={**os.environ, **_PATIENT, **(environment or {})},
+        env=_clean(os.environ) | _PATIENT | dict(environment or {}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -93,14 +109,18 @@ def run_warm(
         raise HarnessError(f"the suite ran for {done} of {len(jobs)} submissions, then stopped")
 
 
+def _clean(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment from which pytest takes no options."""
+    return {key: value for key, value in environment.items() if not key.startswith("PYTEST")}
+
+
 class _Forks:
     """A pytest plugin that runs the collected tests once for each job, each time in a fork."""
 
     def __init__(self, jobs: Sequence[Job], out: int) -> None:
         self._waiting = list(reversed(jobs))
         self._out = out
-        self._received: dict[int, bytearray] = {}
-        self._pids: dict[int, int] = {}
+        self._running: dict[int, _Child] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -108,13 +128,16 @@ class _Forks:
         gc.collect()
         gc.freeze()
         with selectors.DefaultSelector() as selector:
-            while self._waiting or self._received:
-                while self._waiting and len(self._received) < (os.cpu_count() or 1):
+            while self._waiting or self._running:
+                while self._waiting and len(self._running) < (os.cpu_count() or 1):
                     selector.register(
                         self._fork(session, self._waiting.pop()), selectors.EVENT_READ
                     )
-                for key, _ in selector.select():
+                for key, _ in selector.select(timeout=1.0):
                     self._read(selector, key.fd)
+                for child in self._running.values():
+                    if time.monotonic() > child.ends:
+                        os.kill(child.pid, signal.SIGKILL)
         return True
 
     def _fork(self, session: pytest.Session, job: Job) -> int:
@@ -131,34 +154,83 @@ class _Forks:
                 clean_up()
                 os._exit(status)
         os.close(writer)
-        self._received[reader] = bytearray()
-        self._pids[reader] = pid
+        self._running[reader] = _Child(job, pid, time.monotonic() + job.seconds)
         return reader
 
     def _read(self, selector: selectors.BaseSelector, fd: int) -> None:
         chunk = os.read(fd, 1 << 16)
-        self._received[fd] += chunk
+        self._running[fd].received += chunk
         if chunk:
             return
         selector.unregister(fd)
         os.close(fd)
-        os.waitpid(self._pids.pop(fd), 0)
+        child = self._running.pop(fd)
+        status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
         with os.fdopen(os.dup(self._out), "wb") as out:
-            out.write(self._received.pop(fd))
+            out.write(bytes(child.received) if status == 0 else _lost(child, status))
+
+
+@dataclass
+class _Child:
+    """A child that runs."""
+
+    job: Job
+    pid: int
+    ends: float
+    received: bytearray = field(default_factory=bytearray)
+
+
+def _lost(child: _Child, status: int) -> bytes:
+    """The outcome of a job whose child ended without one."""
+    late = time.monotonic() > child.ends
+    why = f"the suite took longer than {child.job.seconds:g} seconds"
+    run = SuiteRun(problem=why if late else f"the suite's process ended with status {status}")
+    return msgspec.json.encode(Outcome(name=child.job.name, run=run, cases={}, texts={})) + b"\n"
 
 
 def _run(session: pytest.Session, job: Job) -> Outcome:
     """Run the collected tests on one submission, in a child."""
+    start = time.perf_counter()
     suite = session.config.stash[SUITE]
     suite.folder = Path(job.folder)
+    suite.seed = job.seed
     gc.disable()  # a child is gone before garbage matters
-    suite.open(annotate=False)
+    connect = functools.partial(InProcess, annotate=False)
+    suite.open(functools.partial(Remote, workers=job.workers) if job.workers else connect)
     items = [item for item in session.items if _wanted(item, job)]
-    for threads in job.threads if suite.problem is None else ():
-        torch.set_num_threads(threads)
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-    return _outcome(suite, job)
+    try:
+        for threads in job.threads if suite.problem is None else ():
+            torch.set_num_threads(threads)
+            _run_items(session, items)
+        outcome = _outcome(suite, job)
+        if job.saved and outcome.run.result is not None:
+            outcome = _with_messages(session, outcome, Path(job.saved))
+    except pytest.exit.Exception as stop:
+        suite.problem = str(stop.msg)
+        outcome = _outcome(suite, job)
+    seconds = round(time.perf_counter() - start, 3)
+    return msgspec.structs.replace(
+        outcome, run=msgspec.structs.replace(outcome.run, seconds=seconds)
+    )
+
+
+def _run_items(session: pytest.Session, items: Sequence[pytest.Item]) -> None:
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+
+
+def _with_messages(session: pytest.Session, outcome: Outcome, saved: Path) -> Outcome:
+    """Let failing tasks say on the saved cases what the student's own run says there."""
+    suite = session.config.stash[SUITE]
+    assert outcome.run.result is not None
+    failing = {task.id for task in outcome.run.result.tasks if task.state.failed}
+    if not failing:
+        return outcome
+    suite.start_over(Fixtures(saved))
+    suite.seed = ""
+    _run_items(session, [item for item in session.items if task_of(item) in failing])
+    told = in_words_of(outcome.run.result, suite.result())
+    return msgspec.structs.replace(outcome, run=msgspec.structs.replace(outcome.run, result=told))
 
 
 def _wanted(item: pytest.Item, job: Job) -> bool:

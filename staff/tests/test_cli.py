@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from staff import cli
-from staff.fixtures import build, diff
+from staff.fixtures import build, diff, draft
 from staff.grader.grade import read_grade
 from staff.paths import ROOT, SOLUTION
 from staff.release import stubs
@@ -146,7 +146,7 @@ def test_a_build_that_fails_is_one_line(run, monkeypatch, tmp_path):
     """Catches a traceback where oracle and solution disagree, or files written all the same."""
 
     def fail(*_: object) -> None:
-        raise build.BuildError("rope · test_x · case [a]: 1e-3 off")
+        raise draft.BuildError("rope · test_x · case [a]: 1e-3 off")
 
     monkeypatch.setattr(build, "build_files", fail)
     status, _, error = run("fixtures", "build", "--out", tmp_path / "new")

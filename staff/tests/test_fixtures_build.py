@@ -12,12 +12,24 @@ from safetensors.torch import load
 
 from staff.catalogue import subjects
 from staff.catalogue.patches import load_alternates, load_mistakes
-from staff.fixtures import build, calibrate, oracle
-from staff.fixtures.build import BuildError, build_files, settle, source_hash, write_files
-from staff.paths import ROOT
+from staff.fixtures import calibrate, oracle
+from staff.fixtures.build import SEED, build_files
+from staff.fixtures.draft import (
+    BuildError,
+    Stored,
+    drafts_of,
+    encoded,
+    settle,
+    source_hash,
+    write_files,
+)
+from staff.fixtures.inputs import all_cases
+from staff.paths import ROOT, SOLUTION
 from staff.tests.support import clean_imports
 from tests.harness.fixtures import FIXTURES, SEALS, Fixtures
+from tests.harness.in_process import InProcess
 from tests.harness.rubric import read_rubric
+from tests.harness.submission import locate
 
 DIGESTS = """
 import hashlib, pathlib, sys
@@ -29,8 +41,10 @@ for name, content in drafted(pathlib.Path(sys.argv[1])).items():
 
 def drafted(reference):
     """The files as they are before limits are measured and mistakes are run."""
+    tasks = [task.id for task in read_rubric().tasks]
     with clean_imports():
-        return build._encoded(build._drafts(build.SEED, build._Stored(reference)))
+        solution = InProcess(locate(SOLUTION))
+        return encoded(drafts_of(all_cases(SEED), Stored(reference), tasks, solution))
 
 
 @pytest.fixture(scope="module")

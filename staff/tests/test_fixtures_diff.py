@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import save
 
 from staff.fixtures import diff
-from staff.fixtures.build import stored_files, write_files
 from staff.fixtures.diff import differences
+from staff.fixtures.draft import stored_files, write_files
 from tests.harness.fixtures import FIXTURES, METADATA_KEY, SEALS, decode_fixture
 
 FILE = "softmax.safetensors"

@@ -1,7 +1,7 @@
 """The bridge: how a test reaches a submission, wherever that runs.
 
 Only plain data crosses. A backend (in this process for a student, across a sandbox for a grade)
-is a class with the three methods of `Bridge`; `Adapters` is the face that tests see.
+is a class with the methods of `Bridge`; `Adapters` is the face that tests see.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from torch import Tensor
 from tests.harness.errors import Crashed, Frame, NotOffered, NotStarted, WrongAnswer
 from tests.harness.plain import Plain
 from tests.harness.rubric import Rubric, Task
+
+ADAPTER_PREFIXES = ("run_", "get_", "count_")
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,9 @@ class Bridge(Protocol):
     device: str
     """Where inputs are put before a call."""
 
+    def begin(self) -> None:
+        """A new test begins: a bridge that lost its submission may fetch it again."""
+
     def call(
         self,
         adapter: str,
@@ -91,6 +96,14 @@ class Bridge(Protocol):
         Raises:
             Missing: the submission lacks a name that the probe was given.
         """
+
+
+def ask(bridge: Bridge, name: str, arguments: Mapping[str, Plain]) -> Plain | Raised:
+    """The output of an adapter or probe, whichever bears the name."""
+    if not name.startswith(ADAPTER_PREFIXES):
+        return bridge.probe(name, arguments)
+    reply = bridge.call(name, arguments)
+    return reply if isinstance(reply, Raised) else reply.output
 
 
 class Adapter:
@@ -165,7 +178,7 @@ class Adapters:
         self.task = task
 
     def __getattr__(self, name: str) -> Adapter:
-        if name.startswith(("run_", "get_", "count_")):
+        if name.startswith(ADAPTER_PREFIXES):
             return Adapter(self, name)
         raise AttributeError(name)
 

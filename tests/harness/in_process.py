@@ -43,6 +43,9 @@ class InProcess:
         self._asked: set[str] = set()
         self._modules_seen = len(sys.modules)
 
+    def begin(self) -> None:
+        """A new test begins; see `Bridge.begin`."""
+
     def call(
         self,
         adapter: str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from tests.harness.in_process import InProcess
 from tests.harness.results import State, SuiteResult, TestResult
 from tests.harness.rubric import Rubric, Task, read_rubric
 from tests.harness.scoring import Scoreboard
-from tests.harness.submission import first_line, locate
+from tests.harness.submission import Submission, first_line, locate
 
 
 class Suite:
@@ -35,26 +35,35 @@ class Suite:
         self.fixtures = Fixtures(Path(config.getoption("cases") or FIXTURES))
         self.folder = Path(config.getoption("submission") or config.rootpath)
         self.device: str = config.getoption("device")
+        self.seed = ""
+        """Of the inputs that tests draw; a grader sets one, a student's run has none."""
         self.bridge: Bridge | None = None
         self.problem: str | None = None
         """Why the submission could not be graded, if it couldn't."""
 
-    def open(self, *, annotate: bool = True) -> None:
+    def open(self, connect: Callable[[Submission, str], Bridge] = InProcess) -> None:
         """Import the submission; where that fails, `problem` says why.
 
         Args:
-            annotate: quote the submission's own annotations where a call raises.
+            connect: makes the bridge to a submission, given the device of the inputs.
         """
         torch.set_num_threads(1)  # the tensors are small: more threads would wait for each other
         try:
-            self.bridge = InProcess(locate(self.folder), self.device, annotate=annotate)
+            self.bridge = connect(locate(self.folder), self.device)
         except SubmissionError as error:
             self.problem = str(error)
+
+    def start_over(self, fixtures: Fixtures) -> None:
+        """Forget what was seen, and go on with other saved cases."""
+        self.fixtures = fixtures
+        self.scoreboard = Scoreboard(self.rubric, self.chosen)
+        self.evidence = defaultdict(Evidence)
 
     def adapters(self, task: Task) -> Adapters:
         """The submission as the tests of a task see it."""
         if self.bridge is None:
             raise SubmissionError("the submission was not opened")
+        self.bridge.begin()
         return Adapters(self.bridge, self.rubric, task)
 
     def cases(self, task: Task, test: str) -> Cases:

@@ -1,0 +1,204 @@
+"""The bridge of a grader: the submission runs in a worker, and only plain data comes back."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from torch import Tensor
+
+from staff.grader.sandbox.confine import Confinement
+from staff.grader.wire import Channel, ClosedError, LateError, WireError
+from tests.harness.bridge import Answer, Missing, Raised
+from tests.harness.errors import Frame, SubmissionError, printable
+from tests.harness.plain import Plain
+from tests.harness.submission import Submission
+
+_MOST_TEXT = 2_000
+_MOST_FRAMES = 8
+
+
+class Workers(msgspec.Struct, frozen=True, kw_only=True):
+    """Where workers come from, and how much time they get."""
+
+    line: str
+    """Path of the zygote's socket."""
+    plan: Confinement
+    import_seconds: float = 60.0
+    call_seconds: float = 60.0
+    suite_seconds: float = 300.0
+    """For all calls together."""
+
+
+class Remote:
+    """Runs a submission in a worker; implements `Bridge`.
+
+    A worker that dies, hangs or sends what is no answer is given up. Every further call of the
+    same test fails at once, and the next test gets a new worker.
+
+    Raises:
+        SubmissionError: the submission can't be imported.
+    """
+
+    def __init__(self, submission: Submission, device: str, workers: Workers) -> None:
+        self.layout = submission.layout
+        self.device = device
+        self._workers = workers
+        self._ends = time.monotonic() + workers.suite_seconds
+        self._channel: Channel | None = None
+        self._lost: Raised | None = None
+        self._open()
+
+    def begin(self) -> None:
+        """A new test begins; see `Bridge.begin`."""
+        self._lost = None
+
+    def call(
+        self,
+        adapter: str,
+        arguments: Mapping[str, Plain],
+        cotangent: Tensor | None = None,
+        wrt: Sequence[str] = (),
+        *,
+        refusal: bool = False,
+    ) -> Answer | Raised:
+        """Call an adapter; see `Bridge.call`."""
+        request = {
+            "kind": "call",
+            "name": adapter,
+            "arguments": dict(arguments),
+            "cotangent": cotangent,
+            "wrt": list(wrt),
+            "refusal": refusal,
+        }
+        reply = self._ask(request, f"`{adapter}`")
+        if isinstance(reply, Raised):
+            return reply
+        try:
+            return _answer(reply)
+        except WireError as error:
+            return self._lose("ProtocolError", f"`{adapter}`: {error}")
+
+    def probe(self, name: str, arguments: Mapping[str, Plain]) -> Plain | Raised:
+        """Run a probe; see `Bridge.probe`."""
+        request = {"kind": "probe", "name": name, "arguments": dict(arguments)}
+        reply = self._ask(request, f"the probe {name!r}")
+        if isinstance(reply, Raised):
+            return reply
+        return reply["seen"] if "seen" in reply else self._lose("ProtocolError", "no observation")
+
+    def close(self) -> None:
+        """Let the worker go."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def _open(self) -> None:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self._workers.line)
+        self._channel = Channel(connection)
+        plan = msgspec.to_builtins(self._workers.plan)
+        self._channel.send({"plan": plan, "device": self.device})
+        try:
+            reply = self._channel.receive(self._deadline(self._workers.import_seconds))
+        except LateError:
+            self.close()
+            raise SubmissionError(
+                f"importing the submission took longer than {self._workers.import_seconds:g} s"
+            ) from None
+        except WireError:
+            self.close()
+            raise SubmissionError(
+                "the submission ended its process while it was imported"
+            ) from None
+        if reply != {"opened": True}:
+            self.close()
+            told = reply.get("problem") if isinstance(reply, dict) else None
+            raise SubmissionError(_text(told) if isinstance(told, str) else "no answer to use")
+
+    def _ask(self, request: dict[str, Plain], what: str) -> dict[str, Any] | Raised:
+        if self._lost is not None:
+            return self._lost
+        try:
+            if self._channel is None:
+                self._open()
+            assert self._channel is not None
+            deadline = self._deadline(self._workers.call_seconds)
+            self._channel.send(request, deadline)
+            reply = self._channel.receive(deadline)
+        except SubmissionError as error:
+            return self._lose("ImportError", str(error))
+        except LateError:
+            if time.monotonic() > self._ends:
+                return self._lose("TimeoutError", "the time for the whole suite is over")
+            seconds = self._workers.call_seconds
+            return self._lose("TimeoutError", f"{what} took longer than {seconds:g} s")
+        except ClosedError:
+            return self._lose("ProcessEnded", f"{what} ended the process that it ran in")
+        except WireError as error:
+            return self._lose("ProtocolError", f"{what}: {error}")
+        if not isinstance(reply, dict) or len(reply) != 1:
+            return self._lose("ProtocolError", f"{what}: no answer to use")
+        if isinstance(missing := reply.get("missing"), str):
+            raise Missing(_text(missing))
+        if isinstance(problem := reply.get("problem"), str):
+            raise SubmissionError(_text(problem))
+        if "raised" in reply:
+            try:
+                return _raised(reply["raised"])
+            except WireError as error:
+                return self._lose("ProtocolError", f"{what}: {error}")
+        return reply
+
+    def _deadline(self, seconds: float) -> float:
+        return min(time.monotonic() + seconds, self._ends)
+
+    def _lose(self, kind: str, text: str) -> Raised:
+        with contextlib.suppress(OSError):
+            self.close()
+        self._channel = None
+        self._lost = Raised(kind, text)
+        return self._lost
+
+
+def _answer(reply: dict[str, Any]) -> Answer:
+    """Check an answer's frame.
+
+    Raises:
+        WireError: it is not one.
+    """
+    match reply.get("answer"):
+        case [output, dict() as inputs, dict() as gradients, str() as device] if all(
+            isinstance(key, str) for key in (*inputs, *gradients)
+        ) and all(g is None or type(g) is Tensor for g in gradients.values()):
+            return Answer(output, inputs, gradients, _text(device))
+    raise WireError("no answer to use")
+
+
+def _raised(raised: Any) -> Raised:
+    """Check what is said about an exception.
+
+    Raises:
+        WireError: it is not what it should be.
+    """
+    match raised:
+        case [str() as kind, str() as message, list() as frames, str() as annotations]:
+            shown = tuple(_frame(frame) for frame in frames[-_MOST_FRAMES:])
+            return Raised(_text(kind), _text(message), shown, _text(annotations))
+    raise WireError("no exception to use")
+
+
+def _frame(frame: Any) -> Frame:
+    match frame:
+        case [str() as file, int() as line, str() as function, str() as source]:
+            return Frame(_text(file), line, _text(function), _text(source))
+    raise WireError("no frame to use")
+
+
+def _text(text: str) -> str:
+    """Text of a submission, short and printable."""
+    return printable(text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…")

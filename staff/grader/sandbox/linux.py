@@ -1,0 +1,143 @@
+"""The system calls of Linux that Python 3.11 lacks."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from pathlib import Path
+
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
+CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+MNT_DETACH = 2
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
+_MOUNT_SETATTR, _PIVOT_ROOT = 442, 155  # numbers on x86-64; the second differs on arm64
+_LANDLOCK = (444, 445, 446)
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
+_LIBC = ctypes.CDLL(None, use_errno=True)
+if os.uname().machine == "aarch64":
+    _PIVOT_ROOT = 41
+
+
+def unshare(flags: int) -> None:
+    """Leave namespaces for fresh ones.
+
+    Raises:
+        OSError: the kernel, or a container around us, doesn't allow it.
+    """
+    _check(_LIBC.unshare(ctypes.c_int(flags)), "unshare")
+
+
+def mount(source: str, target: Path, kind: str, flags: int = 0, options: str = "") -> None:
+    """Mount a file system.
+
+    Raises:
+        OSError: it is not allowed.
+    """
+    result = _LIBC.mount(
+        source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), options.encode()
+    )
+    _check(result, f"mount {target}")
+
+
+def bind_read_only(source: Path, target: Path) -> None:
+    """Show a folder or file at another place, read-only, with all that is mounted below it.
+
+    Raises:
+        OSError: it is not allowed.
+    """
+    mount(str(source), target, "", MS_BIND | MS_REC)
+    attributes = struct.pack("<QQQQ", _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)
+    result = _LIBC.syscall(
+        ctypes.c_long(_MOUNT_SETATTR),
+        ctypes.c_int(_AT_FDCWD),
+        os.fsencode(target),
+        ctypes.c_uint(_AT_RECURSIVE),
+        attributes,
+        ctypes.c_size_t(len(attributes)),
+    )
+    _check(result, f"read-only {target}")
+
+
+def pivot_root(new: Path) -> None:
+    """Make `new` the root of this mount namespace, and let go of the old one.
+
+    Raises:
+        OSError: it is not allowed.
+    """
+    os.chdir(new)
+    _check(_LIBC.syscall(ctypes.c_long(_PIVOT_ROOT), b".", b"."), "pivot_root")
+    _check(_LIBC.umount2(b".", ctypes.c_int(MNT_DETACH)), "umount")
+    os.chdir("/")
+
+
+def die_with_parent() -> None:
+    """Have SIGKILL sent to this process when its parent ends."""
+    _prctl(_PR_SET_PDEATHSIG, 9)
+
+
+def drop_privileges() -> None:
+    """Let go of every capability, for good, and of ways to gain any."""
+    for capability in range(64):
+        _LIBC.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
+    head = struct.pack("<Ii", 0x20080522, 0)
+    _LIBC.capset(head, struct.pack("<6I", 0, 0, 0, 0, 0, 0))
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def landlock_version() -> int:
+    """The version of Landlock that the kernel speaks; 0 where it has none."""
+    found = _LIBC.syscall(ctypes.c_long(_LANDLOCK[0]), None, ctypes.c_size_t(0), ctypes.c_uint(1))
+    return max(0, int(found))
+
+
+def landlock(readable: list[Path], writable: list[Path]) -> None:
+    """Bar this process from every file but these, and from the network where the kernel can.
+
+    Raises:
+        OSError: the kernel has no Landlock.
+    """
+    version = landlock_version()
+    if version < 1:
+        raise OSError("no Landlock")
+    every = (1 << (13 + (version >= 2) + (version >= 3))) - 1
+    reading = 0b1101  # execute, read a file, read a folder
+    network = 0b11 if version >= 4 else 0  # bind and connect, of TCP
+    rules = struct.pack("<QQ", every, network)[: 16 if version >= 4 else 8]
+    ruleset = _LIBC.syscall(
+        ctypes.c_long(_LANDLOCK[0]), rules, ctypes.c_size_t(len(rules)), ctypes.c_uint(0)
+    )
+    _check(ruleset, "landlock")
+    for paths, allowed in ((readable, reading), (writable, every & ~1)):
+        for path in paths:
+            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            beneath = struct.pack("<Qi", allowed if path.is_dir() else allowed & 0b111, fd)
+            _check(
+                _LIBC.syscall(
+                    ctypes.c_long(_LANDLOCK[1]),
+                    ctypes.c_int(ruleset),
+                    ctypes.c_int(1),
+                    beneath,
+                    ctypes.c_uint(0),
+                ),
+                f"landlock {path}",
+            )
+            os.close(fd)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    restricted = _LIBC.syscall(ctypes.c_long(_LANDLOCK[2]), ctypes.c_int(ruleset), ctypes.c_uint(0))
+    os.close(ruleset)
+    _check(restricted, "landlock")
+
+
+def _prctl(option: int, value: int) -> None:
+    _check(_LIBC.prctl(option, ctypes.c_ulong(value), 0, 0, 0), "prctl")
+
+
+def _check(result: int, what: str) -> None:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
