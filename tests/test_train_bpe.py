@@ -138,9 +138,8 @@ def test_any_number_of_processes(adapters):
     content = many_lines(300) + f"x{END}".encode() * 300
     arguments = {"input_path": File(content), "vocab_size": 1000, "special_tokens": [END]}
     one = adapters.probe("bpe_training", **arguments, options={"num_processes": 1})
-    for number in (2, 7):
-        several = adapters.probe("bpe_training", **arguments, options={"num_processes": number})
-        check_equal(several, one, f"{number} processes give another result than one")
+    several = adapters.probe("bpe_training", **arguments, options={"num_processes": 7})
+    check_equal(several, one, "7 processes give another result than one")
 
 
 @ours

@@ -104,9 +104,9 @@ def test_the_nearest_name_is_offered():
         rubric.task("xyz")
 
 
-def test_points_sum_to_thirty():
+def test_points_of_the_model_sum_to_thirty():
     """Catches points that change without anybody deciding it."""
-    assert sum(task.points for task in read_rubric().tasks) == 30
+    assert sum(task.points for task in read_rubric().tasks if task.part == 1) == 30
 
 
 def test_every_graded_test_is_listed():
@@ -127,7 +127,7 @@ def test_what_needs_a_name_of_ours_is_marked_so():
         for file in TESTS.glob("test_*.py")
         for node in ast.parse(file.read_text("utf-8")).body
         if isinstance(node, ast.FunctionDef)
-        and "adapters.probe(" in ast.unparse(node)
+        and "symbol=" in ast.unparse(node)
         and node.name.startswith("test_")
         and not any(isinstance(d, ast.Name) and d.id == "ours" for d in node.decorator_list)
     ]

@@ -223,7 +223,7 @@ def test_counting_needs_little_memory(tmp_path, monkeypatch):
     """The file is read in pieces: 1 MB with few different words needs far less memory."""
     path = tmp_path / "long.txt"
     path.write_text("the miller and the reed, don't they sing?\n" * 25_000)
-    monkeypatch.setattr(pretokenization, "_CHUNK_BYTES", 1 << 16)
+    monkeypatch.setattr(pretokenization, "_CHUNK_BYTES", 1 << 15)
     tracemalloc.start()
     counts = count_pretokens(path, [SEPARATOR], 1)
     peak = tracemalloc.get_traced_memory()[1]
