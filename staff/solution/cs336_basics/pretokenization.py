@@ -51,9 +51,14 @@ class Splitter:
     Args:
         special_tokens: strings that are tokens as they stand, and end a document.
 
+    Attributes:
+        longest: number of characters of the longest special token; 0 if there is none.
+
     Raises:
         ValueError: a special token is empty.
     """
+
+    longest: int
 
     def __init__(self, special_tokens: Sequence[str] = ()) -> None:
         if "" in special_tokens:

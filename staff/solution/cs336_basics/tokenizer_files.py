@@ -177,15 +177,13 @@ def _letters() -> list[str]:
 
 
 def _write(path: _Path, text: str) -> None:
-    folder = Path(path).parent
-    with tempfile.NamedTemporaryFile(
-        "w", dir=folder, suffix=".json", delete=False, encoding="utf-8", newline="\n"
-    ) as file:
-        file.write(text)
+    handle, name = tempfile.mkstemp(suffix=".json", dir=Path(path).parent)
     try:
-        os.replace(file.name, path)
-    except OSError:
-        os.unlink(file.name)
+        with open(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
         raise
 
 
