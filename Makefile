@@ -46,8 +46,9 @@ bench: .venv  ## Measure ratios of time, in one run.
 fixtures: .venv  ## Build the saved cases anew.
 	$(BIN)/cs336 fixtures build
 
-figures: .venv  ## Draw the handout's figures anew.
+figures: .venv  ## Draw the figures of the handout and the docs anew (the last needs Chromium).
 	$(BIN)/python -m staff.figures.handout
+	$(BIN)/python -m staff.figures.report
 
 clean:  ## Remove what was made.
 	rm -rf .venv build grades .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info

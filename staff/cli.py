@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from staff.paths import ROOT, SOLUTION
+from tests.harness.diagnosis import Hints
 from tests.harness.errors import HarnessError
 from tests.harness.fixtures import FIXTURES
 from tests.harness.rubric import read_rubric
@@ -46,6 +47,10 @@ def grade(
     sandbox: Annotated[
         str, typer.Option(help="auto, namespaces, landlock, process, or mock for none at all.")
     ] = "auto",
+    hints: Annotated[
+        Hints,
+        typer.Option(help="How much a failure says: the numbers, a question too, the mistake too."),
+    ] = "full",
 ) -> None:
     """Grade submissions, each in a sandbox of its own, and write a report for each.
 
@@ -57,7 +62,7 @@ def grade(
     from staff.fixtures.draft import write_files
     from staff.fixtures.fresh import fresh_files
     from staff.grader.reports import table, write_reports
-    from staff.grader.run import grade_all, unique_names
+    from staff.grader.run import Grading, grade_all, unique_names
     from staff.grader.sandbox import choose
     from tests.harness.fixtures import Fixtures
 
@@ -78,12 +83,20 @@ def grade(
             cases, saved = Path(scratch), FIXTURES
             files, _ = fresh_files(FIXTURES, seed)
             write_files(files, cases)
-        for done in grade_all(submissions, cases, rubric.limits, backend, saved, seed):
+        how = Grading(
+            cases=cases,
+            limits=rubric.limits,
+            backend=backend,
+            saved=saved,
+            seed=seed if saved else "",
+            hints=hints,
+        )
+        for done in grade_all(submissions, how):
             write_reports(done, rubric, out / done.submission)
             grades[done.submission] = done
             progress.say("grading", len(grades), len(order))
     console.print(table([grades[name] for name in order]))
-    console.print(f"\nReports in {out}/ · read {out / order[-1] / 'report.txt'}", markup=False)
+    console.print(f"\nReports in {out}/ · open {out / order[-1] / 'report.html'}", markup=False)
     raise typer.Exit(0 if all(g.graded for g in grades.values()) else 1)
 
 

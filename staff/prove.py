@@ -27,7 +27,7 @@ from staff.catalogue.patches import (
     patched,
 )
 from staff.grader.grade import Grade
-from staff.grader.run import grade_all
+from staff.grader.run import Grading, grade_all
 from staff.grader.sandbox import choose
 from staff.paths import ROOT, SOLUTION
 from tests.harness.fixtures import FIXTURES
@@ -51,18 +51,22 @@ class Verdict:
     """What is wrong with that; None where it is right."""
 
 
+def _how(rubric: Rubric) -> Grading:
+    return Grading(cases=FIXTURES, limits=rubric.limits, backend=choose("auto"))
+
+
 def judge(patches: Sequence[Patch], rubric: Rubric, scratch: Path) -> list[Verdict]:
     """Grade the solution with each patch by itself, and hold the points against the promise."""
     folders = [patched([patch], SOLUTION, scratch / patch.id) for patch in patches]
     by_name = {patch.id: patch for patch in patches}
-    grades = grade_all(folders, FIXTURES, rubric.limits, choose("auto"))
+    grades = grade_all(folders, _how(rubric))
     shown = track(grades, "grading", total=len(folders), console=Console(stderr=True))
     return sorted((_verdict(by_name[g.submission], g) for g in shown), key=lambda v: v.name)
 
 
 def judge_public(rubric: Rubric) -> list[Verdict]:
     """Grade the submissions in the public layout."""
-    grades = grade_all(PUBLIC, FIXTURES, rubric.limits, choose("auto"))
+    grades = grade_all(PUBLIC, _how(rubric))
     return [Verdict(g.submission, "public", _earned(g), _short_of_all(g)) for g in grades]
 
 

@@ -1,1 +1,1 @@
-"""The drawings of the handout: each is made by a program, and none is edited by hand."""
+"""The pictures of the handout and the docs: each is made by a program, none is edited by hand."""

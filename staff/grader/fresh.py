@@ -23,10 +23,14 @@ def in_words_of(fresh: SuiteResult, saved: SuiteResult) -> SuiteResult:
 def _task(fresh: TaskResult, saved: TaskResult) -> TaskResult:
     tests = {test.name: test for test in saved.tests}
     told = tuple(_test(t, tests.get(t.name)) if t.state.failed else t for t in fresh.tests)
-    return msgspec.structs.replace(fresh, tests=told, known=saved.known, blames=saved.blames)
+    return msgspec.structs.replace(
+        fresh, tests=told, known=saved.known, blames=saved.blames, told=saved.told
+    )
 
 
 def _test(fresh: TestResult, saved: TestResult | None) -> TestResult:
     if saved is not None and saved.state.failed:
-        return msgspec.structs.replace(fresh, lines=saved.lines, clue=saved.clue)
+        return msgspec.structs.replace(
+            fresh, lines=saved.lines, clue=saved.clue, picture=saved.picture
+        )
     return msgspec.structs.replace(fresh, lines=(ONLY_SAVED, *fresh.lines))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from tests.harness.diagnosis import Hints
 from tests.harness.results import SuiteResult
 
 FORMAT = 1
@@ -35,6 +36,8 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     """The backend that confined the submission."""
     protections: tuple[str, ...] = ()
     """What was in force, for a person to read."""
+    hints: Hints = "full"
+    """How much the messages were to say."""
 
     @property
     def graded(self) -> bool:

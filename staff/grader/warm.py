@@ -33,6 +33,7 @@ from staff.grader.fresh import in_words_of
 from staff.grader.grade import SuiteRun
 from staff.grader.remote import Remote, Workers
 from staff.paths import ROOT, TESTS
+from tests.harness.diagnosis import Hints
 from tests.harness.errors import HarnessError
 from tests.harness.fingerprints import Seen
 from tests.harness.fixtures import Fixtures
@@ -62,6 +63,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A folder of saved cases that failing tasks are run on once more, for their messages."""
     seed: str = ""
     """Of the inputs that tests draw."""
+    hints: Hints = "full"
+    """How much a failure says."""
     seconds: float = 3600.0
     """Wall time, after which the child is killed."""
 
@@ -193,7 +196,7 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     start = time.perf_counter()
     suite = session.config.stash[SUITE]
     suite.folder = Path(job.folder)
-    suite.seed = job.seed
+    suite.seed, suite.hints = job.seed, job.hints
     gc.disable()  # a child is gone before garbage matters
     connect = functools.partial(InProcess, annotate=False)
     suite.open(functools.partial(Remote, workers=job.workers) if job.workers else connect)

@@ -14,6 +14,7 @@ import hypothesis
 import torch
 
 import tests
+from staff.grader.grade import Grade, SuiteRun
 from staff.paths import ROOT, SOLUTION
 from tests.harness.results import State, SuiteResult, TaskResult, TestResult
 from tests.harness.rubric import Limits, Part, Rubric, Task
@@ -144,3 +145,10 @@ def suite_result(*tasks: TaskResult, layout: str = "ours") -> SuiteResult:
         possible=sum(task.possible for task in tasks),
         tasks=tasks,
     )
+
+
+def grade_of(*tasks: TaskResult, problem: str | None = None, name: str = "ada") -> Grade:
+    """A grade of these tasks, or none because of the problem."""
+    result = None if problem else suite_result(*tasks)
+    run = SuiteRun(result=result, problem=problem, seconds=1.25)
+    return Grade(submission=name, run=run, fixtures="fixtures")

@@ -16,6 +16,8 @@ from staff.tests.support import run_suite
 from tests.harness.cases import Case, Cases
 from tests.harness.errors import FixtureError, WrongAnswer
 from tests.harness.fixtures import FIXTURES, METADATA_KEY, SEALS, Fixtures
+from tests.harness.pictures import picture_of
+from tests.harness.results import Picture
 from tests.harness.rubric import read_rubric
 
 MEND = "run `git checkout -- tests/fixtures`, or `cs336 fixtures build` if you are staff"
@@ -161,3 +163,24 @@ def test_an_answer_is_held_against_every_accepted_one():
     text = "\n".join(caught.value.lines)
     assert "got 2.9 at [0], expected 3; error " in text
     assert "saved case: far · 1 of 2 cases fail" in text
+
+
+def test_the_first_wrong_case_has_its_picture():
+    """Catches a picture of another case, of a right answer, or none where numbers differ."""
+    right = torch.arange(4, dtype=torch.float64).reshape(2, 2)
+
+    def run(answers: dict[str, torch.Tensor]) -> Picture | None:
+        cases = Cases(
+            tuple(
+                Case(name=n, arguments={"n": n}, answers=(right,), dtype=torch.float32, limit=1.0)
+                for n in answers
+            )
+        )
+        with pytest.raises(WrongAnswer) as caught:
+            cases.check(lambda n: answers[n])
+        return caught.value.picture
+
+    good, off, worse = right.float(), right.float() + 1, right.float() * 9
+    assert run({"a": good, "b": off, "c": worse}) == picture_of("b", off, right, 1.0)
+    assert run({"a": off / 0}) == picture_of("a", off / 0, right, 1.0)
+    assert run({"a": good[:1], "b": off}) is None

@@ -9,6 +9,7 @@ import zipfile
 import pytest
 
 from staff import cli
+from staff.catalogue.patches import load_mistakes, patched
 from staff.fixtures import build, diff, draft
 from staff.grader.grade import read_grade
 from staff.paths import ROOT, SOLUTION
@@ -43,13 +44,29 @@ def test_grading(run, unstarted, tmp_path):
     assert status == 0
     row = next(line.split() for line in out.splitlines() if line.startswith("ada"))
     assert row == ["ada", "0", "/", "30", "0", "%", "12", "not", "started"]
-    assert f"read {tmp_path / 'out'}/ada/report.txt" in out.replace("\n", "")
+    assert f"open {tmp_path / 'out'}/ada/report.html" in out.replace("\n", "")
     assert {f.name for f in (tmp_path / "out/ada").iterdir()} == {
-        *("grade.json", "results.json", "report.txt")
+        *("grade.json", "results.json", "junit.xml"),
+        *("report.txt", "report.html", "report.md"),
     }
     assert read_grade(tmp_path / "out/ada/grade.json").run.result.possible == 30
     scores = json.loads((tmp_path / "out/ada/results.json").read_text("utf-8"))["tests"]
     assert sum(test["max_score"] for test in scores) == 30
+
+
+def test_hints_are_passed_on(run, tmp_path):
+    """Catches a mistake that is named, or drawn, though the instructor asked for less."""
+    slips = [m for m in load_mistakes() if m.id == "rmsnorm-sum-over-axis-1"]
+    patched(slips, SOLUTION, tmp_path / "eve")
+    status, _, _ = run("grade", tmp_path / "eve", "--out", tmp_path / "out", "--hints", "nudge")
+    assert status == 0
+    said = (tmp_path / "out/eve/report.txt").read_text("utf-8")
+    assert "Ask yourself: " in said
+    assert "This is what comes out when" not in said
+    page = (tmp_path / "out/eve/report.html").read_text("utf-8")
+    assert 'class="title">where it differs' in page
+    assert 'class="title">expected' not in page
+    assert read_grade(tmp_path / "out/eve/grade.json").hints == "nudge"
 
 
 def test_what_could_not_be_graded(run, tmp_path):
@@ -84,7 +101,16 @@ def test_fixtures_that_are_not_there(run, tmp_path):
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [["grade"], ["grad"], ["fixtures", "buil"], ["grade", "--x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["grade"],
+        ["grad"],
+        ["fixtures", "buil"],
+        ["grade", "--x"],
+        ["grade", ".", "--hints", "some"],
+    ],
+)
 def test_wrong_use(run, arguments):
     """Catches a slip on the command line that exits with 0 or 1."""
     assert run(*arguments)[0] == 2

@@ -1,10 +1,13 @@
 """A mistake is named when it alone explains everything that was seen, and not otherwise."""
 
+import pytest
 import torch
+from msgspec.structs import replace
 
 from tests.harness.diagnosis import Evidence, explain, same_text, suspects
 from tests.harness.fingerprints import Seen, directions_of, fits
 from tests.harness.fixtures import MistakeEntry, Signature
+from tests.harness.pictures import picture_of
 from tests.harness.results import State, SuiteResult, TaskResult, TestResult
 from tests.harness.rubric import read_rubric
 
@@ -107,6 +110,11 @@ def result_of(**failing):
     return SuiteResult(layout="ours", earned=0.0, possible=30.0, tasks=tuple(tasks))
 
 
+def with_picture(task, picture):
+    """The task, its only test with a picture."""
+    return replace(task, tests=(replace(task.tests[0], picture=picture),))
+
+
 def explained(task, failing, seen, known, hints="full"):
     """The lines of a task's test after diagnosis."""
     found = explain(result_of(**failing), seen, known, read_rubric(), hints)
@@ -124,6 +132,43 @@ def test_how_much_is_said():
     assert lines["off"] == ("got 1", "case")
     assert lines["nudge"] == ("Ask yourself: Why?", "got 1", "case")
     assert lines["full"][0] == "This is what comes out when of slip."
+
+
+@pytest.mark.parametrize("hints", ["off", "nudge", "full"])
+def test_how_much_a_picture_shows(hints):
+    """A slice of expected numbers must not reach a student who is to see less than everything."""
+    failing = result_of(rmsnorm=None)
+    whole = picture_of("case", torch.zeros(2, 2), torch.ones(2, 2), 1.0)
+    tasks = [with_picture(task, whole) if task.id == "rmsnorm" else task for task in failing.tasks]
+    result = replace(failing, tasks=tuple(tasks))
+    found = explain(result, SEEN, KNOWN, read_rubric(), hints)
+    seen = next(t for t in found.tasks if t.id == "rmsnorm").tests[0].picture
+    places = replace(whole, got=None, expected=None)
+    assert seen == {"off": None, "nudge": places, "full": whole}[hints]
+
+
+def test_what_is_told_of_a_task():
+    """A report that says the cause once must know which lines are common to all tests."""
+    task = explained("rmsnorm", {"rmsnorm": None}, SEEN, KNOWN)
+    assert task.told == ("This is what comes out when of slip.", "Ask yourself: Why?")
+    assert task.own_lines(task.tests[0]) == ("got 1", "case")
+    cut = TestResult(name="t", state=State.WRONG, lines=("left out",))
+    assert task.own_lines(cut) == ("left out",)
+    assert explained("rmsnorm", {"rmsnorm": "every value is zero"}, {}, {}).told == ()
+
+
+@pytest.mark.parametrize("visibility", ["hidden", "after_due_date", "after_published"])
+def test_a_task_that_is_not_visible_is_not_told_of(visibility):
+    """Catches a message of one task that gives away the result of another, which is hidden."""
+    rubric = read_rubric()
+    tasks = [replace(t, visibility=visibility) if t.id == "rmsnorm" else t for t in rubric.tasks]
+    hidden = replace(rubric, tasks=tuple(tasks))
+    known = {"transformer_block": [signature("slip", one=value(ERROR))]}
+    seen = {"transformer_block": evidence(one=value(ERROR))}
+    result = result_of(transformer_block=None, rmsnorm=None)
+    found = explain(result, seen, known, hidden, "full")
+    task = next(t for t in found.tasks if t.id == "transformer_block")
+    assert (task.blames, task.known, task.told) == (None, None, ())
 
 
 def test_the_cause_upstream():

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from staff.grader.grade import Grade, SuiteRun, read_grade, write_grade
+from staff.grader.grade import Grade, read_grade, write_grade
 from staff.grader.reports import gradescope, table, text, write_reports
-from staff.tests.support import small_rubric, suite_result, task_result
+from staff.tests.support import grade_of, small_rubric, task_result
 from tests.harness.results import State, TestResult
 
 P, W, S = State.PASSED, State.WRONG, State.NOT_STARTED
@@ -24,16 +24,9 @@ TEST_KEYS = {"score", "max_score", "status", "name", "name_format", "number", "o
 FORMATS = {"text", "html", "simple_format", "md", "ansi"}
 
 
-def grade(*tasks, problem: str | None = None, name: str = "ada") -> Grade:
-    """A grade of these tasks, or none because of the problem."""
-    result = None if problem else suite_result(*tasks)
-    run = SuiteRun(result=result, problem=problem, seconds=1.25)
-    return Grade(submission=name, run=run, fixtures="fixtures")
-
-
-PARTLY = grade(task_result(FIRST, [P, P, W]), task_result(SECOND, [S]))
-THIRDS = grade(task_result(FIRST, [P, W, W], earned=1 / 3), task_result(SECOND, [P]))
-UNGRADED = grade(problem="SyntaxError in adapters.py, line 3: invalid syntax")
+PARTLY = grade_of(task_result(FIRST, [P, P, W]), task_result(SECOND, [S]))
+THIRDS = grade_of(task_result(FIRST, [P, W, W], earned=1 / 3), task_result(SECOND, [P]))
+UNGRADED = grade_of(problem="SyntaxError in adapters.py, line 3: invalid syntax")
 
 
 def shown(*grades: Grade) -> str:
@@ -72,7 +65,7 @@ def test_the_form_of_gradescope(it):
         assert all(isinstance(test[key], str) for key in ("name", "number", "output"))
         assert test["status"] in ("passed", "failed")
         assert test["output_format"] in FORMATS
-        assert test["visibility"] == "visible"
+        assert test["visibility"] in ("visible", "hidden", "after_due_date", "after_published")
         assert all(isinstance(tag, str) for tag in test["tags"])
         assert 0 <= test["score"] <= test["max_score"]
 
@@ -102,7 +95,7 @@ def test_what_is_not_offered_has_no_points():
     """Catches a task that no test counts for, and that shows as zero of some points."""
     aside = (TestResult(name="t", state=W, counted=False, lines=("no",)),)
     task = task_result(SECOND, [W], tests=aside, possible=0.0)
-    entry = gradescope(grade(task), RUBRIC)["tests"][0]
+    entry = gradescope(grade_of(task), RUBRIC)["tests"][0]
     assert not {"score", "max_score"} & entry.keys()
     assert (entry["status"], entry["output"].splitlines()[0]) == ("passed", "not offered")
     assert "t (shown, not counted)" in entry["output"]
@@ -121,7 +114,10 @@ def test_every_report_is_written(tmp_path):
     """Catches a report that isn't written, or not in UTF-8."""
     write_reports(PARTLY, RUBRIC, tmp_path / "new" / "ada")
     written = {file.name: file.read_text("utf-8") for file in (tmp_path / "new/ada").iterdir()}
-    assert written.keys() == {"grade.json", "results.json", "report.txt"}
+    assert written.keys() == {
+        *("grade.json", "results.json", "junit.xml"),
+        *("report.txt", "report.html", "report.md"),
+    }
     assert json.loads(written["results.json"]) == gradescope(PARTLY, RUBRIC)
     assert "first · First" in written["results.json"]
     assert written["report.txt"] == text(PARTLY, RUBRIC)
@@ -129,7 +125,7 @@ def test_every_report_is_written(tmp_path):
 
 def test_the_table_of_submissions():
     """Catches a column of another submission, and a share that is rounded up to 100 %."""
-    whole = grade(task_result(FIRST, [P, P, P]), task_result(SECOND, [P]), name="bob")
+    whole = grade_of(task_result(FIRST, [P, P, P]), task_result(SECOND, [P]), name="bob")
     lines = [line.split() for line in shown(PARTLY, whole, UNGRADED).splitlines()]
     assert lines[1][:7] == ["ada", "2", "/", "4", "50", "%", "first:"]
     assert lines[1][7:] == ["wrong", "·", "1", "not", "started"]
@@ -139,6 +135,6 @@ def test_the_table_of_submissions():
 
 def test_the_words_of_a_submission_are_only_words():
     """Catches brackets in a name or an error that are taken for markup, and stop the grader."""
-    hostile = grade(problem="ValueError: [/red] [bold]x[/bold]", name="[link=x]")
+    hostile = grade_of(problem="ValueError: [/red] [bold]x[/bold]", name="[link=x]")
     assert "ValueError: [/red] [bold]x[/bold]" in shown(hostile)
     assert "[link=x]" in shown(hostile)

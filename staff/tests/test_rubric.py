@@ -36,6 +36,7 @@ REFUSED = {
     ),
     "missing field": (RUBRIC.replace("points = 2", ""), "missing required field `points`"),
     "wrong type": (RUBRIC.replace("= 2", '= "2"'), r"Expected `float`, got `str` .*points"),
+    "unknown visibility": (RUBRIC + 'visibility = "secret"', "Invalid enum value 'secret'"),
     "no TOML": (RUBRIC + "[[", "^assignment.toml is not a rubric: "),
     "task twice": (RUBRIC + TASK, "^the task 'one' stands 2 times in the rubric$"),
     "test twice": (RUBRIC.replace("test_b", "test_a"), "^the test 'one: test_a' stands 2 times in"),

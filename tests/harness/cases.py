@@ -12,6 +12,7 @@ from tests.harness.clues import clues_of
 from tests.harness.compare import Difference, difference, errors_of, strange_places
 from tests.harness.errors import Crashed, Finding, WrongAnswer
 from tests.harness.fingerprints import FAR, Seen, digest_of, directions_of, places_of
+from tests.harness.pictures import picture_of
 from tests.harness.plain import Plain
 
 
@@ -54,7 +55,9 @@ class Cases:
             answer, found = _nearest(got, case)
             self.seen[case.name] = _seen(got, answer, found)
             if found is not None:
-                wrong.append((case, WrongAnswer(found.text)))
+                drawn = found.kind in ("value", "nan") and not wrong
+                picture = picture_of(case.name, got, answer, case.limit) if drawn else None
+                wrong.append((case, WrongAnswer(found.text, picture=picture)))
                 if found.kind == "value":
                     clues.append(clues_of(got, answer, case.arguments))
         if wrong:
@@ -66,7 +69,8 @@ class Cases:
         others = f" · {len(wrong)} of {len(self.cases)} cases fail" if len(self.cases) > 1 else ""
         lines = [*finding.lines, f"saved case: {case.name}{others}"]
         common = [clue for clue in clues[0] if all(clue in c for c in clues)] if clues else []
-        return type(finding)(*lines, clue=common[0] if common else None)
+        clue = common[0] if common else None
+        return type(finding)(*lines, clue=clue, picture=finding.picture)
 
 
 def _nearest(got: Plain, case: Case) -> tuple[Plain, Difference | None]:

@@ -16,7 +16,7 @@ import msgspec
 
 from tests.harness.fingerprints import Seen, fits
 from tests.harness.fixtures import Signature
-from tests.harness.results import SuiteResult, TaskResult, TestResult
+from tests.harness.results import Picture, SuiteResult, TaskResult, TestResult
 from tests.harness.rubric import Rubric
 
 Hints = Literal["off", "nudge", "full"]
@@ -75,7 +75,9 @@ def explain(
         if not any(test.state.failed for test in task.tests):
             explained[task.id] = task
             continue
-        upstream = [explained[t] for t in rubric.required_by(task.id) if t in explained]
+        called = [t for t in rubric.required_by(task.id) if t in explained]
+        # What a student may not see yet must not be told through another task's message.
+        upstream = [explained[t] for t in called if rubric.by_id[t].visibility == "visible"]
         failing = {t.id for t in upstream if any(test.state.failed for test in t.tests)}
         known = signatures.get(task.id, ())
         possible = [s for s in known if s.mistake.task in {task.id, *failing}]
@@ -111,6 +113,7 @@ def _explained(
         tests=tests,
         known=known.id if known else None,
         blames=blamed if blamed != task.id else None,
+        told=tuple(lines),
     )
 
 
@@ -132,7 +135,15 @@ def _test(test: TestResult, lines: list[str], hints: Hints, *, said: bool) -> Te
         return test
     if not said and test.clue and hints == "full":
         lines = [f"a clue: {test.clue}"]
-    return msgspec.structs.replace(test, lines=(*lines, *test.lines))
+    picture = _shown_at(hints, test.picture)
+    return msgspec.structs.replace(test, lines=(*lines, *test.lines), picture=picture)
+
+
+def _shown_at(hints: Hints, picture: Picture | None) -> Picture | None:
+    """The whole picture, or the places without a number, or nothing."""
+    if picture is None or hints == "full":
+        return picture
+    return None if hints == "off" else msgspec.structs.replace(picture, got=None, expected=None)
 
 
 def _fits_case(seen: Seen, stored: Seen) -> bool:

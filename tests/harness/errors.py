@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tests.harness.results import State
+from tests.harness.results import Picture, State
 
 
 def printable(line: str) -> str:
@@ -60,11 +60,15 @@ class Finding(Exception):  # noqa: N818 - a finding is a result, not an error of
 
     state: ClassVar[State]
 
-    def __init__(self, *lines: str, clue: str | None = None) -> None:
+    def __init__(
+        self, *lines: str, clue: str | None = None, picture: Picture | None = None
+    ) -> None:
         super().__init__("\n".join(lines))
         self.lines = tuple(printable(line) for line in lines)
         self.clue = clue
         """What the numbers say, for when no known mistake fits."""
+        self.picture = picture
+        """Where the answer differs from a saved one."""
 
 
 class NotStarted(Finding):

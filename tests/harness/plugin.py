@@ -87,6 +87,7 @@ class Suite:
             counted=not (public and item.get_closest_marker("ours")),
             lines=tuple(_lines(item, error)),
             clue=error.clue if isinstance(error, Finding) else None,
+            picture=error.picture if isinstance(error, Finding) else None,
         )
         self.scoreboard.record(task_id, result)
         if result.state in (State.NOT_STARTED, State.NOT_OFFERED):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from enum import Enum
+from typing import Annotated, Literal
 
 import msgspec
+
+PICTURE_SIDE = 32
+"""The most rows, and the most columns, of a picture."""
 
 
 class State(Enum):
@@ -24,6 +28,33 @@ class State(Enum):
         return self in (State.WRONG, State.CRASHED)
 
 
+Number = float | Literal["NaN", "inf", "-inf"]
+"""A number that JSON can hold."""
+Row = Annotated[tuple[Number, ...], msgspec.Meta(max_length=PICTURE_SIDE)]
+Rows = Annotated[tuple[Row, ...], msgspec.Meta(max_length=PICTURE_SIDE)]
+Marks = Annotated[tuple[bool, ...], msgspec.Meta(max_length=PICTURE_SIDE)]
+
+
+class Picture(msgspec.Struct, frozen=True, kw_only=True):
+    """A slice of a wrong answer beside what was expected: numbers for a report to draw."""
+
+    case: str
+    """Name of the saved case."""
+    where: str
+    """The slice as Python writes it, such as `[0, :, 4:36]`."""
+    axes: tuple[int, ...]
+    """The axes that are drawn: rows and columns, or columns alone."""
+    start: tuple[int, ...]
+    """The first index of each of them."""
+    wrong: Annotated[tuple[Marks, ...], msgspec.Meta(max_length=PICTURE_SIDE)]
+    """Which values lie outside what is allowed."""
+    worst: tuple[int, int]
+    """Row and column, within the slice, of the value that the message names."""
+    got: Rows | None = None
+    """The numbers; None where hints keep them back."""
+    expected: Rows | None = None
+
+
 class TestResult(msgspec.Struct, frozen=True, kw_only=True):
     """One test: how it ended, what it says to the student, and whether it counts."""
 
@@ -38,6 +69,8 @@ class TestResult(msgspec.Struct, frozen=True, kw_only=True):
     """The explanation, the important line first; empty for a test that passed."""
     clue: str | None = None
     """What the numbers of a wrong answer say, whatever the cause."""
+    picture: Picture | None = None
+    """Where a wrong answer differs."""
 
 
 class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +90,8 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the catalogue's mistake that explains what was seen, if exactly one does."""
     blames: str | None = None
     """The task to mend first, where the cause lies in one that this task calls."""
+    told: tuple[str, ...] = ()
+    """What is known about the cause: the lines with which those of every failing test begin."""
 
     @property
     def counted(self) -> tuple[TestResult, ...]:
@@ -67,6 +102,11 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     def complete(self) -> bool:
         """Whether every point that can be earned is earned."""
         return self.earned == self.possible
+
+    def own_lines(self, test: TestResult) -> tuple[str, ...]:
+        """What one test says, without what is told of the whole task."""
+        shared = len(self.told)
+        return test.lines[shared:] if test.lines[:shared] == self.told else test.lines
 
 
 class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,12 +7,17 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from tests.harness.errors import RubricError
 
 RUBRIC_FILE = Path(__file__).parents[1] / "assignment.toml"
+
+
+Visibility = Literal["visible", "hidden", "after_due_date", "after_published"]
+"""When a student may see a task's result, in Gradescope's words."""
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,6 +50,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to implement, as `package.module:Name`."""
     tests: tuple[str, ...]
     """Names of the test functions, among which the points are shared equally."""
+    visibility: Visibility = "visible"
 
     @property
     def files(self) -> tuple[str, ...]:

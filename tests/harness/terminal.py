@@ -93,18 +93,25 @@ def state_text(task: TaskResult) -> str:
 
 def next_step(result: SuiteResult, rubric: Rubric) -> str:
     """Name the first task that isn't done, where to read about it, and what to run."""
-    task = next((task for task in result.tasks if not task.complete), None)
+    task = next_task(result)
     if task is None:
         points = f"{points_text(result.earned)} of {points_text(result.possible)}"
         return f"Every point is earned: {points}."
-    file = rubric.by_id[task.id].files[0] if result.layout == "ours" else "it"
-    if task.state is State.NOT_STARTED:
-        what = _first_waiting(task) or f"write {file}"
-    elif task.state is State.NOT_RUN:
-        what = "run its tests"
-    else:
-        what = f"mend {file}"
+    what = what_to_do(task, rubric, result.layout)
     return f"Next: {task.id} · handout §{task.handout} · {what}, then  pytest --task={task.id}"
+
+
+def next_task(result: SuiteResult) -> TaskResult | None:
+    """The first task that isn't done."""
+    return next((task for task in result.tasks if not task.complete), None)
+
+
+def what_to_do(task: TaskResult, rubric: Rubric, layout: str) -> str:
+    """Say what a task that isn't done waits for: "write cs336_basics/linear.py"."""
+    file = rubric.by_id[task.id].files[0] if layout == "ours" else "it"
+    if task.state is State.NOT_STARTED:
+        return _first_waiting(task) or f"write {file}"
+    return "run its tests" if task.state is State.NOT_RUN else f"mend {file}"
 
 
 def _first_waiting(task: TaskResult) -> str | None:

@@ -1,0 +1,171 @@
+"""What grading costs: CPU of one more submission, wall time of a batch, memory of the parents.
+
+Three ratios, each from one run:
+
+- CPU that one more submission costs `cs336 grade`, against the CPU that the submission's own code
+  takes (its adapters and modules, called by the suite in one process);
+- wall time of a batch against `pytest --submission=` in a fresh process for each, as many at a
+  time as there are cores;
+- resident memory of the two warm processes early and late in a long batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+SOLUTION = ROOT / "staff" / "solution"
+PAGE = os.sysconf("SC_PAGE_SIZE")
+OWN_CODE = """
+import sys, time
+from pathlib import Path
+import pytest
+from tests.harness.in_process import InProcess
+
+spent = 0.0
+def timed(method):
+    def run(*args, **kwargs):
+        global spent
+        start = time.process_time()
+        try:
+            return method(*args, **kwargs)
+        finally:
+            spent += time.process_time() - start
+    return run
+InProcess.call, InProcess.probe = timed(InProcess.call), timed(InProcess.probe)
+pytest.main([f"--submission={sys.argv[1]}", "-p", "no:cacheprovider"])
+Path(sys.argv[2]).write_text(str(spent))
+"""
+
+
+def own_code(rounds: int = 3) -> float:
+    """CPU seconds that the solution's own code takes in one run of the suite."""
+    times = []
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "spent"
+        for _ in range(rounds):
+            command = [sys.executable, "-c", OWN_CODE, str(SOLUTION), str(told)]
+            subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+            times.append(float(told.read_text()))
+    return min(times)
+
+
+def graded(folders: list[Path], out: Path) -> tuple[float, float]:
+    """Grade a batch; gives its wall time and its CPU time in seconds."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [sys.executable, "-m", "staff.cli", "grade", *map(str, folders), "--out", str(out)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall, cpu
+
+
+def in_fresh_processes(folders: list[Path]) -> float:
+    """Wall time of plain pytest on each, as many at a time as there are cores."""
+
+    def run(folder: Path) -> None:
+        command = [sys.executable, "-m", "pytest", f"--submission={folder}"]
+        subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(run, folders))
+    return time.perf_counter() - start
+
+
+def memory_of_parents(folders: list[Path], out: Path) -> tuple[int, int]:
+    """The warm processes' resident memory, in MB, after a tenth of a batch and at its end."""
+    seen: list[int] = []
+    command = [sys.executable, "-m", "staff.cli", "grade", *map(str, folders), "--out", str(out)]
+    grader = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    watcher = threading.Thread(target=_watch, args=(grader, seen), daemon=True)
+    watcher.start()
+    grader.wait()
+    watcher.join()
+    early = seen[len(seen) // 4 : len(seen) // 2] or seen
+    return max(early), max(seen[len(seen) // 2 :] or seen)
+
+
+def _watch(grader: subprocess.Popen[bytes], seen: list[int]) -> None:
+    while grader.poll() is None:
+        pages = sum(_resident(pid) for pid in _children(grader.pid))
+        if pages:
+            seen.append(pages * PAGE // 1_000_000)
+        time.sleep(0.5)
+
+
+def _children(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            yield from (int(child) for child in task.read_text().split())
+        except OSError:
+            continue
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0
+
+
+def main() -> None:
+    """Measure, and show the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--copies", type=int, default=60, help="submissions of the batch")
+    parser.add_argument("--long", type=int, default=500, help="submissions of the long batch")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        copies = _copies(SOLUTION, chosen.copies, Path(scratch) / "copies")
+        own = own_code()
+        one = graded(copies[:2], Path(scratch) / "two")
+        many = graded(copies, Path(scratch) / "many")
+        fresh = in_fresh_processes(copies)
+        stubs = Path(scratch) / "stubs"
+        stubs.mkdir()
+        shutil.copy(ROOT / "adapters.py", stubs)
+        shutil.copytree(ROOT / "cs336_basics", stubs / "cs336_basics")
+        long = _copies(stubs, chosen.long, Path(scratch) / "long")
+        early, late = memory_of_parents(long, Path(scratch) / "long-out")
+    each = (many[1] - one[1]) / (len(copies) - 2)
+    table = Table("what", "measured", "aim", title=f"{os.cpu_count()} cores, {len(copies)} copies")
+    bound = 1.3 * own + 0.15
+    table.add_row("CPU of the submission's own code", f"{own:.2f} s", "")
+    table.add_row("CPU of one more submission", f"{each:.2f} s", f"≤ {bound:.2f} s")
+    table.add_row("wall time, cs336 grade", f"{many[0]:.1f} s", "")
+    table.add_row("wall time, fresh processes", f"{fresh:.1f} s", "")
+    table.add_row("fresh processes ÷ cs336 grade", f"{fresh / many[0]:.2f}", "≥ 3")
+    table.add_row(f"memory over {len(long)} submissions", f"{early} → {late} MB", "flat")
+    Console().print(table)
+
+
+def _copies(submission: Path, count: int, folder: Path) -> list[Path]:
+    copies = []
+    for number in range(count):
+        copy = folder / f"copy-{number:03}"
+        for file in [submission / "adapters.py", *(submission / "cs336_basics").glob("*.py")]:
+            target = copy / file.relative_to(submission)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+        copies.append(copy)
+    return copies
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Reports: one module each, all of them functions of a grade."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from staff.grader.grade import Grade, write_grade
+from staff.grader.reports.gradescope import gradescope
+from staff.grader.reports.junit import junit
+from staff.grader.reports.markdown import markdown
+from staff.grader.reports.overview import table
+from staff.grader.reports.page import page
+from staff.grader.reports.shown import bounded, shown_to_student
+from staff.grader.reports.text import text
+from tests.harness.rubric import Rubric
+
+__all__ = ["gradescope", "junit", "markdown", "page", "table", "text", "write_reports"]
+
+
+def write_reports(grade: Grade, rubric: Rubric, folder: Path) -> None:
+    """Write every report of a grade into a folder of its own.
+
+    `grade.json` and `results.json` hold every task, and the platform hides what the rubric says
+    is not visible; the others are read as they are, so they leave it out.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = bounded(grade)
+    shown = shown_to_student(whole, rubric)
+    write_grade(whole, folder / "grade.json")
+    reports = {
+        "results.json": json.dumps(gradescope(whole, rubric), indent=2, ensure_ascii=False) + "\n",
+        "report.txt": text(shown, rubric),
+        "report.html": page(shown, rubric),
+        "report.md": markdown(shown, rubric),
+        "junit.xml": junit(shown, rubric),
+    }
+    for name, content in reports.items():
+        (folder / name).write_text(content, "utf-8", newline="\n")

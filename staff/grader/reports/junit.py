@@ -1,0 +1,68 @@
+"""JUnit XML, which continuous integration reads: a suite for each task, a case for each test."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+from staff.grader.grade import Grade
+from tests.harness.results import State, TaskResult, TestResult, points_text
+from tests.harness.rubric import Rubric
+
+_OUTCOMES = {
+    State.WRONG: "failure",
+    State.NOT_STARTED: "failure",
+    State.CRASHED: "error",
+    State.NOT_RUN: "error",
+    State.NOT_OFFERED: "skipped",
+}
+"""What is not passed, and counts, is never shown as skipped."""
+
+
+def junit(grade: Grade, rubric: Rubric) -> str:
+    """The grade as JUnit XML; one erroneous case where the submission could not be graded."""
+    root = ET.Element("testsuites", name=rubric.title, time=f"{grade.run.seconds:.3f}")
+    if grade.run.result is None:
+        suite = ET.SubElement(root, "testsuite", name="submission")
+        case = ET.SubElement(suite, "testcase", classname="submission", name=grade.submission)
+        problem = f"could not be graded: {grade.run.problem}"
+        ET.SubElement(case, "error", message=problem, type="could not be graded")
+    else:
+        for task in grade.run.result.tasks:
+            _suite(root, task)
+    for suite in root:
+        _count(suite, [suite])
+    _count(root, list(root))
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _suite(root: ET.Element, task: TaskResult) -> None:
+    suite = ET.SubElement(root, "testsuite", name=task.id)
+    properties = ET.SubElement(suite, "properties")
+    for name, points in (("earned", task.earned), ("possible", task.possible)):
+        ET.SubElement(properties, "property", name=name, value=points_text(points))
+    for test in task.tests:
+        case = ET.SubElement(suite, "testcase", classname=task.id, name=test.name)
+        _outcome(case, test)
+
+
+def _outcome(case: ET.Element, test: TestResult) -> None:
+    if test.state is State.PASSED:
+        return
+    kind, first = _OUTCOMES[test.state], next(iter(test.lines), test.state.value)
+    if not test.counted:
+        kind, first = "skipped", f"shown, not counted: {first}"
+    outcome = ET.SubElement(case, kind, message=first, type=test.state.value)
+    outcome.text = "\n".join(test.lines)
+
+
+def _count(element: ET.Element, suites: list[ET.Element]) -> None:
+    """Write the number of cases, and of each outcome, that the format asks for."""
+    for attribute, tag in (
+        ("tests", "testcase"),
+        ("failures", "failure"),
+        ("errors", "error"),
+        ("skipped", "skipped"),
+    ):
+        number = sum(1 for suite in suites for _ in suite.iter(tag))
+        element.set(attribute, str(number))

@@ -1,0 +1,77 @@
+"""Markdown, for the summary page of a CI run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from staff.grader.grade import Grade
+from staff.grader.reports.shown import not_shown
+from tests.harness import terminal
+from tests.harness.results import SuiteResult, TaskResult, percent_text, points_text
+from tests.harness.rubric import Rubric
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
+
+
+def markdown(grade: Grade, rubric: Rubric) -> str:
+    """The points, a table of the tasks, and what went wrong, three tests a task.
+
+    What a student wrote stands escaped, or in a fence that it can't close.
+    """
+    name, result = _plain(grade.submission), grade.run.result
+    if result is None:
+        fence = "\n".join(_fenced([grade.run.problem or ""]))
+        return f"## {name}: could not be graded\n\nThis is not a zero.\n\n{fence}\n"
+    share = percent_text(result.earned, result.possible)
+    lines = [f"## {name}: {_points(result)} points ({share})", ""]
+    lines += [_plain(terminal.next_step(result, rubric)), ""]
+    for part in rubric.parts:
+        lines += _part(part.number, part.title, result)
+    for task in result.tasks:
+        if any(test.state.failed for test in task.tests):
+            lines += _failures(task)
+    return "\n".join([*lines, not_shown(result, rubric)]).rstrip() + "\n"
+
+
+def _part(number: int, title: str, result: SuiteResult) -> Iterator[str]:
+    tasks = [task for task in result.tasks if task.part == number]
+    if not tasks:
+        return
+    yield f"| | Part {number} · {_plain(title)} | points | |"
+    yield "|---|---|---:|---|"
+    for task in tasks:
+        state = _plain(terminal.state_text(task))
+        yield f"| {terminal.SYMBOLS[task.state]} | {_plain(task.id)} | {_points(task)} | {state} |"
+    yield ""
+
+
+def _failures(task: TaskResult) -> Iterator[str]:
+    failed = [test for test in task.tests if test.state.failed]
+    shown = failed[: terminal.BLOCKS_PER_TASK]
+    yield f"### {_plain(task.id)} · handout §{task.handout}"
+    yield ""
+    for line in task.told:
+        yield from (f"> {_plain(line)}", "")
+    for test in shown:
+        yield f"`{test.name}`" + ("" if test.counted else " (shown, not counted)")
+        yield ""
+        yield from _fenced(task.own_lines(test))
+        yield ""
+    if len(failed) > len(shown):
+        yield f"… and {len(failed) - len(shown)} more"
+        yield ""
+
+
+def _points(it: SuiteResult | TaskResult) -> str:
+    return f"{points_text(it.earned)} / {points_text(it.possible)}"
+
+
+def _plain(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+def _fenced(lines: list[str] | tuple[str, ...]) -> list[str]:
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", *lines, fence]
