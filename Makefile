@@ -31,7 +31,7 @@ mutation: .venv  ## Judge general mutants of the solution with the graded suite.
 lint: .venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy staff tests adapters.py cs336_basics benchmarks
+	$(BIN)/mypy staff tests adapters.py cs336_basics benchmarks labs
 	cd staff/solution && ../../$(BIN)/mypy --config-file ../../pyproject.toml \
 	  --cache-dir ../../.mypy_cache/solution adapters.py cs336_basics
 	$(BIN)/lint-imports
@@ -41,6 +41,7 @@ prove: .venv  ## Run the long proofs whole, and write their result under docs/.
 
 bench: .venv  ## Measure ratios of time, in one run.
 	$(BIN)/python -m benchmarks.suite
+	$(BIN)/python -m benchmarks.tokenizer
 
 fixtures: .venv  ## Build the saved cases anew.
 	$(BIN)/cs336 fixtures build

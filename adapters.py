@@ -7,13 +7,15 @@ annotation stands for any number of leading axes, also none.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+
+from cs336_basics.tokenizer import Tokenizer
 
 
 def run_linear(
@@ -256,3 +258,22 @@ def count_flops(
 ) -> int:
     """Count the operations in the matrix products of one forward pass."""
     raise NotImplementedError("count_flops: handout §3.9")
+
+
+def run_train_bpe(
+    input_path: str | os.PathLike[str], vocab_size: int, special_tokens: list[str], **kwargs: Any
+) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
+    """Train your tokenizer on a file; give its vocabulary and its merges.
+
+    `kwargs` are further arguments of your own, such as `num_processes`.
+    """
+    raise NotImplementedError("train_bpe: handout §4.2")
+
+
+def get_tokenizer(
+    vocab: dict[int, bytes],
+    merges: list[tuple[bytes, bytes]],
+    special_tokens: list[str] | None = None,
+) -> Tokenizer:
+    """Build your tokenizer from a vocabulary and merges."""
+    raise NotImplementedError("tokenizer: handout §4.3")

@@ -7,7 +7,7 @@ annotation stands for any number of leading axes, also none.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ from cs336_basics.lr_schedule import lr_cosine_schedule
 from cs336_basics.rmsnorm import RMSNorm
 from cs336_basics.rope import RotaryEmbedding
 from cs336_basics.softmax import softmax
+from cs336_basics.tokenizer import Tokenizer
+from cs336_basics.train_bpe import train_bpe
 from cs336_basics.training import train
 from cs336_basics.transformer import TransformerBlock, TransformerLM
 
@@ -327,6 +329,25 @@ def count_flops(
         batch_size,
         sequence_length,
     )
+
+
+def run_train_bpe(
+    input_path: str | os.PathLike[str], vocab_size: int, special_tokens: list[str], **kwargs: Any
+) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
+    """Train your tokenizer on a file; give its vocabulary and its merges.
+
+    `kwargs` are further arguments of your own, such as `num_processes`.
+    """
+    return train_bpe(input_path, vocab_size, special_tokens, **kwargs)
+
+
+def get_tokenizer(
+    vocab: dict[int, bytes],
+    merges: list[tuple[bytes, bytes]],
+    special_tokens: list[str] | None = None,
+) -> Tokenizer:
+    """Build your tokenizer from a vocabulary and merges."""
+    return Tokenizer(vocab, merges, special_tokens)
 
 
 def _loaded(module: _Module, weights: Mapping[str, Tensor]) -> _Module:

@@ -30,6 +30,7 @@ def load_adapters(submission: Submission) -> ModuleType:
         SubmissionError: an import failed, with the student's own error; or a module came from
             outside the submission.
     """
+    _hide_main_program()
     others = [entry for entry in sys.path if not (Path(entry or ".") / PACKAGE).is_dir()]
     sys.path[:] = [str(submission.root), *others]
     sys.meta_path.append(_Metadata())
@@ -62,6 +63,16 @@ def prove_origin(submission: Submission) -> None:
             continue
         if not Path(file).resolve().is_relative_to(submission.root):
             raise SubmissionError(f"{name} was imported from outside the submission: {file}")
+
+
+def _hide_main_program() -> None:
+    """Keep processes that a submission spawns from importing this process's main program again.
+
+    They couldn't find it where `sys.path` is the submission's, and have no use for it.
+    """
+    main = sys.modules["__main__"]
+    main.__spec__ = None
+    vars(main).pop("__file__", None)
 
 
 class _Metadata(metadata.DistributionFinder):

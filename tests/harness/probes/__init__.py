@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 
 from tests.harness.plain import Plain
-from tests.harness.probes import checkpoints, modules, training, training_loop
+from tests.harness.probes import checkpoints, modules, tokenizer, training, training_loop
 
 PROBES: dict[str, Callable[..., Plain]] = {
     probe.__name__: probe
@@ -39,6 +39,18 @@ PROBES: dict[str, Callable[..., Plain]] = {
         training_loop.logits_of_weights,
         training_loop.training_program,
         training_loop.last_logits,
+        tokenizer.bpe_training,
+        tokenizer.bpe_encoding,
+        tokenizer.bpe_pieces,
+        tokenizer.bpe_decoding,
+        tokenizer.bpe_decoding_error,
+        tokenizer.bpe_arguments_after,
+        tokenizer.bpe_pulls,
+        tokenizer.bpe_memory,
+        tokenizer.bpe_training_work,
+        tokenizer.bpe_encoding_work,
+        tokenizer.bpe_files,
+        tokenizer.bpe_reading,
     )
 }
 

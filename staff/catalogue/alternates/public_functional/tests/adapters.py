@@ -263,11 +263,15 @@ def get_tokenizer(
     special_tokens: list[str] | None = None,
 ) -> Any:
     """Build a BPE tokenizer from a vocabulary and merges."""
-    raise NotImplementedError
+    from cs336_basics.text import Codec
+
+    return Codec(vocab, merges, special_tokens)
 
 
 def run_train_bpe(
     input_path: str | os.PathLike, vocab_size: int, special_tokens: list[str], **kwargs: Any
 ) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
     """Train BPE on the file at `input_path`; returns vocabulary and merges."""
-    raise NotImplementedError
+    from cs336_basics.text import train
+
+    return train(input_path, vocab_size, special_tokens)

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cs336_basics import loop_utils, nn_utils, optim
+from cs336_basics.bpe import BPE, learn_bpe
 from cs336_basics.model import (
     Block,
     CausalMHSA,
@@ -273,11 +274,11 @@ def get_tokenizer(
     special_tokens: list[str] | None = None,
 ) -> Any:
     """Build a BPE tokenizer from a vocabulary and merges."""
-    raise NotImplementedError
+    return BPE(vocab, merges, special_tokens)
 
 
 def run_train_bpe(
     input_path: str | os.PathLike, vocab_size: int, special_tokens: list[str], **kwargs: Any
 ) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
     """Train BPE on the file at `input_path`; returns vocabulary and merges."""
-    raise NotImplementedError
+    return learn_bpe(input_path, vocab_size, special_tokens)

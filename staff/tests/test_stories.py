@@ -1,0 +1,89 @@
+"""The generator of stories: reproducible, of any size, and rich enough for 10,000 merges."""
+
+import itertools
+import subprocess
+import sys
+
+import pytest
+
+from cs336_basics.pretokenization import count_pretokens
+from cs336_basics.train_bpe import train_bpe
+from labs.stories import SEPARATOR, stories, text_of
+from staff.paths import ROOT
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    """A file of 2 MB, the first tenth of the text of the benchmark."""
+    path = tmp_path_factory.mktemp("stories") / "stories.txt"
+    path.write_text("".join(text_of(2_000_000, seed=1)), encoding="utf-8", newline="")
+    return path
+
+
+def test_the_same_seed_tells_the_same():
+    """A longer text begins with the shorter one; another seed tells something else."""
+    some = list(itertools.islice(stories(4), 20))
+    assert some == list(itertools.islice(stories(4), 30))[:20]
+    assert some[0] != next(stories(5))
+
+
+def test_size_and_separators():
+    """The text is as long as was asked for, and one story at most longer."""
+    documents = list(text_of(50_000, seed=2))
+    size = len("".join(documents).encode())
+    assert 50_000 <= size < 50_000 + len(documents[-1].encode())
+    assert all(document.endswith(f"\n{SEPARATOR}\n") for document in documents)
+
+
+def test_the_program_writes_the_text(tmp_path):
+    """`python -m labs.stories` writes the bytes as they are, to a file or to the output."""
+    command = [sys.executable, "-m", "labs.stories", "--bytes", "9000", "--seed", "7"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+    subprocess.run([*command, "--out", str(tmp_path / "s.txt")], cwd=ROOT, check=True)
+    assert shown == (tmp_path / "s.txt").read_bytes() == "".join(text_of(9000, 7)).encode()
+
+
+def test_there_is_something_of_everything(big):
+    """Dialogue, contractions, numbers, scripts, emoji, odd white space, both kinds of line end."""
+    text = big.read_bytes().decode()
+    for sign in (
+        '"',
+        "n't",
+        "'re",
+        "\r\n",
+        "\t",
+        "  ",
+        "\u00a0",
+        "\u3000",
+        "🦊",
+        "ж",
+        "山",
+        "שׁ"[0],
+    ):
+        assert sign in text
+
+
+def test_words_grow_with_the_text(big, tmp_path):
+    """2 MB hold 10,000 different pre-tokens, the second half nearly as many new ones as the first.
+
+    So 20 MB hold more than 60,000; the benchmark counts them.
+    """
+    half = tmp_path / "half.txt"
+    half.write_bytes(big.read_bytes()[:1_000_000])
+    few, many = (len(count_pretokens(path, [SEPARATOR])) for path in (half, big))
+    assert many > 10_000
+    assert many - few > 0.75 * few
+
+
+def test_words_follow_zipf(big):
+    """A few words are frequent, and half of the different words occur only once or twice."""
+    counts = sorted(count_pretokens(big, [SEPARATOR]).values(), reverse=True)
+    total = sum(counts)
+    assert sum(counts[:100]) > 0.5 * total
+    assert sum(count <= 2 for count in counts) > 0.5 * len(counts)
+
+
+def test_ten_thousand_tokens_are_reached(big):
+    """A tenth of the text is enough to learn 10,000 tokens."""
+    vocab, merges = train_bpe(big, 10_000, [SEPARATOR])
+    assert (len(vocab), len(merges)) == (10_000, 10_000 - 257)
