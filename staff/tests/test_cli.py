@@ -49,9 +49,9 @@ def test_grading(run, unstarted, tmp_path):
         *("grade.json", "results.json", "junit.xml"),
         *("report.txt", "report.html", "report.md"),
     }
-    assert read_grade(tmp_path / "out/ada/grade.json").run.result.possible == 30
+    assert read_grade(tmp_path / "out/ada/grade.json").run.result.possible == POINTS
     scores = json.loads((tmp_path / "out/ada/results.json").read_text("utf-8"))["tests"]
-    assert sum(test["max_score"] for test in scores) == 30
+    assert sum(test["max_score"] for test in scores) == POINTS
 
 
 def test_hints_are_passed_on(run, tmp_path):
