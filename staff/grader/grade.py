@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from staff.files import write_whole
 from staff.grader.intake.collect import LeftOut
 from staff.grader.scratch.model import Call, Policy, ScratchFinding
 from tests.harness.diagnosis import Hints
@@ -32,6 +33,8 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     submission: str
     """Its name: that of its folder or archive."""
     run: SuiteRun
+    digest: str = ""
+    """Of what was graded: the same files give the same."""
     fixtures: str
     """Where the cases came from: `fresh`, or the name of a folder."""
     seed: str = ""
@@ -57,7 +60,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_grade(grade: Grade, file: Path) -> None:
     """Write a grade as JSON, for a person to read and a program to load."""
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(grade), indent=2) + b"\n")
+    write_whole(file, msgspec.json.format(msgspec.json.encode(grade), indent=2) + b"\n")
 
 
 def read_grade(file: Path) -> Grade:

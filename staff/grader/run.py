@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from staff.grader.batch import digest_of
 from staff.grader.grade import Grade, SuiteRun
 from staff.grader.intake import Intake, name_of, opened
 from staff.grader.remote import Workers
@@ -43,7 +44,9 @@ class Grading:
     policy: Policy = "report"
     """What follows where a submission isn't from scratch."""
 
-    def grade(self, name: str, run: SuiteRun, intake: Intake | None = None) -> Grade:
+    def grade(
+        self, name: str, run: SuiteRun, intake: Intake | None = None, digest: str = ""
+    ) -> Grade:
         """The grade of a run, with what there is to know about how it came to be."""
         found: tuple[ScratchFinding, ...] = ()
         if intake is not None and self.policy != "off":
@@ -53,6 +56,7 @@ class Grading:
         return Grade(
             submission=name,
             run=run,
+            digest=digest,
             fixtures="fresh" if self.seed else self.cases.name,
             seed=self.seed,
             sandbox=self.backend.name,
@@ -85,15 +89,32 @@ class Grading:
         )
 
 
-def grade_all(paths: Sequence[Path], how: Grading) -> Iterator[Grade]:
-    """Grade submissions, folders or archives, and yield each grade as it comes."""
+def grade_all(
+    paths: Sequence[Path],
+    how: Grading,
+    kept: Callable[[str, str], Grade | None] = lambda _name, _digest: None,
+) -> Iterator[Grade]:
+    """Grade submissions, and yield each grade as it comes.
+
+    Args:
+        paths: folders or archives.
+        how: how to grade them.
+        kept: gives the grade that a submission has already, from its name and its digest.
+    """
     with contextlib.ExitStack() as stack:
         taken: dict[str, Intake] = {}
+        digests: dict[str, str] = {}
         for path, name in zip(paths, unique_names(paths), strict=True):
             try:
-                taken[name] = stack.enter_context(opened(path))
+                intake = stack.enter_context(opened(path))
             except SubmissionError as error:
                 yield how.grade(name, SuiteRun(problem=str(error)))
+                continue
+            digests[name] = digest_of(intake)
+            if (earlier := kept(name, digests[name])) is not None:
+                yield earlier
+            else:
+                taken[name] = intake
         if not taken:
             return
         line = "" if how.backend.name == "mock" else stack.enter_context(zygote())
@@ -102,7 +123,8 @@ def grade_all(paths: Sequence[Path], how: Grading) -> Iterator[Grade]:
             for number, (name, intake) in enumerate(taken.items())
         ]
         for outcome in run_warm(jobs, how.cases):
-            yield how.grade(outcome.name, outcome.run, taken[outcome.name])
+            name = outcome.name
+            yield how.grade(name, outcome.run, taken[name], digests[name])
 
 
 def unique_names(paths: Sequence[Path]) -> list[str]:

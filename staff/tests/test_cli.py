@@ -14,6 +14,7 @@ from staff.fixtures import build, diff, draft
 from staff.grader.grade import read_grade
 from staff.paths import ROOT, SOLUTION
 from staff.release import stubs
+from staff.tests.support import POINTS
 from tests.harness.rubric import read_rubric
 
 
@@ -159,7 +160,9 @@ def test_fixtures_build(run, monkeypatch, tmp_path):
     """Catches files that are written elsewhere than asked, or a seed that is not passed on."""
     seeds = []
     monkeypatch.setattr(
-        build, "build_files", lambda _, seed, _progress: seeds.append(seed) or {"a": b"x" * 1500}
+        build,
+        "build_files",
+        lambda _, seed, _progress, _tasks: seeds.append(seed) or {"a": b"x" * 1500},
     )
     status, out, _ = run("fixtures", "build", "--out", tmp_path / "new", "--seed", "7")
     assert status == 0
