@@ -20,7 +20,7 @@ grade: .venv  ## Grade the three example submissions and show the table.
 
 test: .venv lint  ## Check everything: style, types, walls, stubs, fixtures, staff tests, the suite.
 	$(BIN)/cs336 stubs --check
-	$(BIN)/cs336 fixtures check
+	$(BIN)/cs336 fixtures check --sample 12
 	$(BIN)/pytest -c staff/tests/pytest.ini staff/tests
 	$(BIN)/pytest --submission=staff/solution
 

@@ -145,7 +145,7 @@ def test_stubs_out_of_step(run, unstarted, monkeypatch):
 @pytest.mark.parametrize(("lines", "status"), [([], 0), (["a: answers [0, 1] change", "b"], 1)])
 def test_fixtures_check_and_diff(run, monkeypatch, lines, status):
     """Catches a check that finds changes and passes, and brackets that are taken for markup."""
-    monkeypatch.setattr(diff, "differences", lambda _folder: iter(lines))
+    monkeypatch.setattr(diff, "differences", lambda _folder, _sample=1: iter(lines))
     checked, out, _ = run("fixtures", "check")
     assert checked == status
     last = "2 differences · run `cs336 fixtures build` to take them over"
