@@ -6,11 +6,14 @@ annotation stands for any number of leading axes, also none.
 """
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, Any
 
+import numpy as np
+import numpy.typing as npt
+import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from cs336_basics.tokenizer import Tokenizer
 
@@ -154,6 +157,107 @@ def run_transformer_lm(
     `ln_final.weight`, `(d_model,)`; `lm_head.weight`, `(vocab_size, d_model)`.
     """
     raise NotImplementedError("transformer_lm: handout §2.12")
+
+
+def run_cross_entropy(
+    inputs: Float[Tensor, "... vocab_size"], targets: Int[Tensor, "..."]
+) -> Float[Tensor, ""]:
+    """Compute your cross-entropy of the logits `inputs`, averaged over all targets."""
+    raise NotImplementedError("cross_entropy: handout §3.1")
+
+
+def get_adamw_cls() -> type[torch.optim.Optimizer]:
+    """Return your AdamW, a class: the tests call it with `lr`, `betas`, `eps`, `weight_decay`."""
+    raise NotImplementedError("adamw: handout §3.2")
+
+
+def run_get_lr_cosine_schedule(
+    it: int,
+    max_learning_rate: float,
+    min_learning_rate: float,
+    warmup_iters: int,
+    cosine_cycle_iters: int,
+) -> float:
+    """Return your learning rate of iteration `it`."""
+    raise NotImplementedError("lr_schedule: handout §3.3")
+
+
+def run_gradient_clipping(parameters: Iterable[nn.Parameter], max_l2_norm: float) -> None:
+    """Clip the gradients of the parameters with your function, in place."""
+    raise NotImplementedError("gradient_clipping: handout §3.4")
+
+
+def run_get_batch(
+    dataset: npt.NDArray[np.integer], batch_size: int, context_length: int, device: str
+) -> tuple[Int[Tensor, "batch context"], Int[Tensor, "batch context"]]:
+    """Sample inputs and targets with your function."""
+    raise NotImplementedError("get_batch: handout §3.5")
+
+
+def run_save_checkpoint(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    iteration: int,
+    out: str | os.PathLike[str] | IO[bytes],
+) -> None:
+    """Write a checkpoint with your function."""
+    raise NotImplementedError("checkpointing: handout §3.6")
+
+
+def run_load_checkpoint(
+    src: str | os.PathLike[str] | IO[bytes], model: nn.Module, optimizer: torch.optim.Optimizer
+) -> int:
+    """Load a checkpoint with your function, and return its iteration."""
+    raise NotImplementedError("checkpointing: handout §3.6")
+
+
+def run_training(
+    token_ids: Int[np.ndarray, " n"],
+    config: dict[str, object],
+    out_dir: str | os.PathLike[str],
+    resume: bool = False,
+) -> dict[int, dict[str, float]]:
+    """Make a configuration of the fields in `config`, train with it, and return what was measured.
+
+    For each logged step: `train_loss`, `learning_rate`, `gradient_norm`, and `validation_loss`
+    where it was measured.
+    """
+    raise NotImplementedError("training_loop: handout §3.7")
+
+
+def run_decode(
+    next_logits: Callable[[Int[Tensor, "batch seq"]], Float[Tensor, "batch vocab_size"]],
+    prompt: list[int],
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    stop_token: int | None = None,
+    seed: int | None = None,
+) -> list[int]:
+    """Continue the prompt, and return the new tokens alone, without the stop token."""
+    raise NotImplementedError("decoding: handout §3.8")
+
+
+def count_parameters(
+    vocab_size: int, context_length: int, d_model: int, num_layers: int, num_heads: int, d_ff: int
+) -> int:
+    """Count the trainable parameters of your language model."""
+    raise NotImplementedError("count_parameters: handout §3.9")
+
+
+def count_flops(
+    vocab_size: int,
+    context_length: int,
+    d_model: int,
+    num_layers: int,
+    num_heads: int,
+    d_ff: int,
+    batch_size: int,
+    sequence_length: int,
+) -> int:
+    """Count the operations in the matrix products of one forward pass."""
+    raise NotImplementedError("count_flops: handout §3.9")
 
 
 def run_train_bpe(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import secrets
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from staff.grader.scratch.model import Policy
 from staff.paths import ROOT, SOLUTION
 from tests.harness.diagnosis import Hints
 from tests.harness.errors import HarnessError
@@ -37,7 +37,7 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write.
 @app.command()
 def grade(
     submissions: Annotated[
-        list[Path], typer.Argument(metavar="SUBMISSION…", help="Folders or zips.")
+        list[Path], typer.Argument(metavar="SUBMISSION…", help="Folders, zips or tars.")
     ],
     out: Out = Path("grades"),
     fixtures: Annotated[
@@ -51,16 +51,21 @@ def grade(
         Hints,
         typer.Option(help="How much a failure says: the numbers, a question too, the mistake too."),
     ] = "full",
+    scratch: Annotated[
+        Policy,
+        typer.Option(help="What isn't from scratch: reported, without points, or not looked for."),
+    ] = "report",
 ) -> None:
     """Grade submissions, each in a sandbox of its own, and write a report for each.
 
     The cases are drawn anew for every batch, so that answers which were written down in advance
-    earn nothing.
+    earn nothing. A batch that was stopped goes on where it was when it is started again.
 
     Exit status: 0 if every submission was graded, 1 if some could not be, 2 for wrong use.
     """
     from staff.fixtures.draft import write_files
     from staff.fixtures.fresh import fresh_files
+    from staff.grader.batch import Batch, begin, finish
     from staff.grader.reports import table, write_reports
     from staff.grader.run import Grading, grade_all, unique_names
     from staff.grader.sandbox import choose
@@ -68,33 +73,44 @@ def grade(
 
     missing = [path for path in submissions if not path.exists()]
     if missing:
-        raise UsageError(f"there is no {missing[0]}; name folders or zips that exist")
+        raise UsageError(f"there is no {missing[0]}; name folders, zips or tars that exist")
     rubric = read_rubric()
     for task in rubric.tasks:
         Fixtures(fixtures or FIXTURES).task(task.id)
     backend = choose(sandbox)
+    wanted = Batch(
+        seed="" if fixtures else seed,
+        cases=str(fixtures.resolve()) if fixtures else "",
+        sandbox=backend.name,
+        hints=hints,
+        policy=scratch,
+    )
+    batch, goes_on = begin(out, wanted)
+    if goes_on:
+        console.print(f"going on with the batch that was stopped in {out}/", markup=False)
     order = unique_names(submissions)
     grades = {}
-    with _Progress("grading") as progress, TemporaryDirectory(prefix="cases-") as scratch:
+    with _Progress("grading") as progress, TemporaryDirectory(prefix="cases-") as folder:
         cases, saved = fixtures, None
         if cases is None:
             progress.say("drawing fresh cases")
-            seed = seed or secrets.token_hex(8)
-            cases, saved = Path(scratch), FIXTURES
-            files, _ = fresh_files(FIXTURES, seed)
+            cases, saved = Path(folder), FIXTURES
+            files, _ = fresh_files(FIXTURES, batch.seed)
             write_files(files, cases)
         how = Grading(
             cases=cases,
-            limits=rubric.limits,
+            rubric=rubric,
             backend=backend,
             saved=saved,
-            seed=seed if saved else "",
+            seed=batch.seed,
             hints=hints,
+            policy=scratch,
         )
-        for done in grade_all(submissions, how):
+        for done in grade_all(submissions, how, lambda *found: batch.kept(out, *found)):
             write_reports(done, rubric, out / done.submission)
             grades[done.submission] = done
             progress.say("grading", len(grades), len(order))
+    finish(out)
     console.print(table([grades[name] for name in order]))
     console.print(f"\nReports in {out}/ · open {out / order[-1] / 'report.html'}", markup=False)
     raise typer.Exit(0 if all(g.graded for g in grades.values()) else 1)
@@ -232,7 +248,7 @@ def main() -> None:
             stream.reconfigure(errors="cs336")
     try:
         app()
-    except HarnessError as error:
+    except (HarnessError, OSError) as error:
         Console(stderr=True, highlight=False).print(f"cs336: {error}", markup=False, soft_wrap=True)
         sys.exit(2)
 

@@ -52,7 +52,7 @@ class Verdict:
 
 
 def _how(rubric: Rubric) -> Grading:
-    return Grading(cases=FIXTURES, limits=rubric.limits, backend=choose("auto"))
+    return Grading(cases=FIXTURES, rubric=rubric, backend=choose("auto"))
 
 
 def judge(patches: Sequence[Patch], rubric: Rubric, scratch: Path) -> list[Verdict]:

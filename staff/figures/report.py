@@ -33,7 +33,7 @@ def draw(file: Path) -> None:
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         _, week, _ = write_examples(folder / "examples")
-        how = Grading(cases=FIXTURES, limits=rubric.limits, backend=choose("auto"))
+        how = Grading(cases=FIXTURES, rubric=rubric, backend=choose("auto"))
         (grade,) = grade_all([week], how)
         write_reports(grade, rubric, folder / "grade")
         page, wide, narrow = (folder / n for n in ("grade/report.html", "wide.png", "narrow.png"))

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from staff.files import write_whole
+from staff.grader.intake.collect import LeftOut
+from staff.grader.scratch.model import Call, Policy, ScratchFinding
 from tests.harness.diagnosis import Hints
 from tests.harness.results import SuiteResult
 
@@ -19,6 +22,8 @@ class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
     seconds: float = 0.0
     """Wall time."""
+    calls: tuple[Call, ...] = ()
+    """What the guard noted while the suite ran."""
 
 
 class Grade(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +33,8 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     submission: str
     """Its name: that of its folder or archive."""
     run: SuiteRun
+    digest: str = ""
+    """Of what was graded: the same files give the same."""
     fixtures: str
     """Where the cases came from: `fresh`, or the name of a folder."""
     seed: str = ""
@@ -38,6 +45,12 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     """What was in force, for a person to read."""
     hints: Hints = "full"
     """How much the messages were to say."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What was handed in and not used."""
+    scratch: tuple[ScratchFinding, ...] = ()
+    """What the submission uses of what it was to build itself."""
+    policy: Policy = "report"
+    """What follows from that: at `enforce` the tasks concerned have no points."""
 
     @property
     def graded(self) -> bool:
@@ -47,7 +60,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_grade(grade: Grade, file: Path) -> None:
     """Write a grade as JSON, for a person to read and a program to load."""
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(grade), indent=2) + b"\n")
+    write_whole(file, msgspec.json.format(msgspec.json.encode(grade), indent=2) + b"\n")
 
 
 def read_grade(file: Path) -> Grade:

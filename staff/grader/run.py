@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from staff.grader.batch import digest_of
 from staff.grader.grade import Grade, SuiteRun
-from staff.grader.intake import name_of, opened
+from staff.grader.intake import Intake, name_of, opened
 from staff.grader.remote import Workers
 from staff.grader.sandbox import Backend, Confinement, Limits
+from staff.grader.scratch.findings import enforced, findings
+from staff.grader.scratch.model import Policy, ScratchFinding
 from staff.grader.warm import Job, run_warm
 from staff.grader.zygote import zygote
 from tests.harness.diagnosis import Hints
 from tests.harness.errors import SubmissionError
-from tests.harness.rubric import Limits as SuiteLimits
+from tests.harness.rubric import Rubric
 
 _GRACE = 60.0
 """Seconds that the trusted side of a run may take on top of the submission's."""
@@ -25,9 +30,9 @@ _GRACE = 60.0
 class Grading:
     """How a batch is graded."""
 
+    rubric: Rubric
     cases: Path
     """The folder of cases that decide."""
-    limits: SuiteLimits
     backend: Backend
     """What confines the submissions."""
     saved: Path | None = None
@@ -36,29 +41,43 @@ class Grading:
     """Of fresh cases and of what the tests draw; empty on saved cases."""
     hints: Hints = "full"
     """How much a failure says."""
+    policy: Policy = "report"
+    """What follows where a submission isn't from scratch."""
 
-    def grade(self, name: str, run: SuiteRun) -> Grade:
+    def grade(
+        self, name: str, run: SuiteRun, intake: Intake | None = None, digest: str = ""
+    ) -> Grade:
         """The grade of a run, with what there is to know about how it came to be."""
+        found: tuple[ScratchFinding, ...] = ()
+        if intake is not None and self.policy != "off":
+            found = findings(intake.folder, self.rubric, run.calls)
+        if self.policy == "enforce" and run.result is not None:
+            run = msgspec.structs.replace(run, result=enforced(run.result, found))
         return Grade(
             submission=name,
             run=run,
+            digest=digest,
             fixtures="fresh" if self.seed else self.cases.name,
             seed=self.seed,
             sandbox=self.backend.name,
             protections=self.backend.protections,
             hints=self.hints,
+            left_out=intake.left_out if intake else (),
+            scratch=found,
+            policy=self.policy,
         )
 
     def job(self, name: str, folder: Path, number: int, line: str) -> Job:
         """What the warm side is to do for one submission; `line` leads to the workers, if any."""
-        seconds = 2 * self.limits.suite_seconds + _GRACE
+        limits = self.rubric.limits
+        seconds = 2 * limits.suite_seconds + _GRACE
         plan = Confinement(
             backend=self.backend.name,
             submission=str(folder),
             number=number,
             limits=Limits(wall_seconds=seconds),
         )
-        workers = Workers(line=line, plan=plan, suite_seconds=self.limits.suite_seconds)
+        workers = Workers(line=line, plan=plan, suite_seconds=limits.suite_seconds)
         return Job(
             name=name,
             folder=str(folder),
@@ -70,21 +89,42 @@ class Grading:
         )
 
 
-def grade_all(paths: Sequence[Path], how: Grading) -> Iterator[Grade]:
-    """Grade submissions, folders or archives, and yield each grade as it comes."""
+def grade_all(
+    paths: Sequence[Path],
+    how: Grading,
+    kept: Callable[[str, str], Grade | None] = lambda _name, _digest: None,
+) -> Iterator[Grade]:
+    """Grade submissions, and yield each grade as it comes.
+
+    Args:
+        paths: folders or archives.
+        how: how to grade them.
+        kept: gives the grade that a submission has already, from its name and its digest.
+    """
     with contextlib.ExitStack() as stack:
-        folders: dict[str, Path] = {}
+        taken: dict[str, Intake] = {}
+        digests: dict[str, str] = {}
         for path, name in zip(paths, unique_names(paths), strict=True):
             try:
-                folders[name] = stack.enter_context(opened(path)).resolve()
+                intake = stack.enter_context(opened(path))
             except SubmissionError as error:
                 yield how.grade(name, SuiteRun(problem=str(error)))
-        if not folders:
+                continue
+            digests[name] = digest_of(intake)
+            if (earlier := kept(name, digests[name])) is not None:
+                yield earlier
+            else:
+                taken[name] = intake
+        if not taken:
             return
         line = "" if how.backend.name == "mock" else stack.enter_context(zygote())
-        jobs = [how.job(*item, i, line) for i, item in enumerate(folders.items())]
+        jobs = [
+            how.job(name, intake.folder, number, line)
+            for number, (name, intake) in enumerate(taken.items())
+        ]
         for outcome in run_warm(jobs, how.cases):
-            yield how.grade(outcome.name, outcome.run)
+            name = outcome.name
+            yield how.grade(name, outcome.run, taken[name], digests[name])
 
 
 def unique_names(paths: Sequence[Path]) -> list[str]:

@@ -218,7 +218,7 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
 
 
 def _run_items(session: pytest.Session, items: Sequence[pytest.Item]) -> None:
-    for item, following in zip(items, [*items[1:], None], strict=True):
+    for item, following in zip(items, [*items[1:], None], strict=False):
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 
 

@@ -6,21 +6,34 @@ annotation stands for any number of leading axes, also none.
 """
 
 import os
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from cs336_basics import accounting
+from cs336_basics.adamw import AdamW
 from cs336_basics.attention import MultiHeadSelfAttention, scaled_dot_product_attention
+from cs336_basics.batches import get_batch
+from cs336_basics.checkpointing import load_checkpoint, save_checkpoint
+from cs336_basics.config import make_config
+from cs336_basics.cross_entropy import cross_entropy
+from cs336_basics.decoding import decode
 from cs336_basics.embedding import Embedding
 from cs336_basics.feed_forward import SwiGLU, silu
+from cs336_basics.gradient_clipping import clip_gradients
 from cs336_basics.linear import Linear
+from cs336_basics.lr_schedule import lr_cosine_schedule
 from cs336_basics.rmsnorm import RMSNorm
 from cs336_basics.rope import RotaryEmbedding
 from cs336_basics.softmax import softmax
 from cs336_basics.tokenizer import Tokenizer
 from cs336_basics.train_bpe import train_bpe
+from cs336_basics.training import train
 from cs336_basics.transformer import TransformerBlock, TransformerLM
 
 _Module = TypeVar("_Module", bound=nn.Module)
@@ -202,6 +215,120 @@ def run_transformer_lm(
         dtype=table.dtype,
     )
     return _loaded(model, weights)(in_indices)
+
+
+def run_cross_entropy(
+    inputs: Float[Tensor, "... vocab_size"], targets: Int[Tensor, "..."]
+) -> Float[Tensor, ""]:
+    """Compute your cross-entropy of the logits `inputs`, averaged over all targets."""
+    return cross_entropy(inputs, targets)
+
+
+def get_adamw_cls() -> type[torch.optim.Optimizer]:
+    """Return your AdamW, a class: the tests call it with `lr`, `betas`, `eps`, `weight_decay`."""
+    return AdamW
+
+
+def run_get_lr_cosine_schedule(
+    it: int,
+    max_learning_rate: float,
+    min_learning_rate: float,
+    warmup_iters: int,
+    cosine_cycle_iters: int,
+) -> float:
+    """Return your learning rate of iteration `it`."""
+    return lr_cosine_schedule(
+        it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters
+    )
+
+
+def run_gradient_clipping(parameters: Iterable[nn.Parameter], max_l2_norm: float) -> None:
+    """Clip the gradients of the parameters with your function, in place."""
+    clip_gradients(parameters, max_l2_norm)
+
+
+def run_get_batch(
+    dataset: npt.NDArray[np.integer], batch_size: int, context_length: int, device: str
+) -> tuple[Int[Tensor, "batch context"], Int[Tensor, "batch context"]]:
+    """Sample inputs and targets with your function."""
+    return get_batch(dataset, batch_size, context_length, device)
+
+
+def run_save_checkpoint(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    iteration: int,
+    out: str | os.PathLike[str] | IO[bytes],
+) -> None:
+    """Write a checkpoint with your function."""
+    save_checkpoint(model, optimizer, iteration, out)
+
+
+def run_load_checkpoint(
+    src: str | os.PathLike[str] | IO[bytes], model: nn.Module, optimizer: torch.optim.Optimizer
+) -> int:
+    """Load a checkpoint with your function, and return its iteration."""
+    return load_checkpoint(src, model, optimizer)
+
+
+def run_training(
+    token_ids: Int[np.ndarray, " n"],
+    config: dict[str, object],
+    out_dir: str | os.PathLike[str],
+    resume: bool = False,
+) -> dict[int, dict[str, float]]:
+    """Make a configuration of the fields in `config`, train with it, and return what was measured.
+
+    For each logged step: `train_loss`, `learning_rate`, `gradient_norm`, and `validation_loss`
+    where it was measured.
+    """
+    return train(token_ids, make_config(config), out_dir, resume=resume)
+
+
+def run_decode(
+    next_logits: Callable[[Int[Tensor, "batch seq"]], Float[Tensor, "batch vocab_size"]],
+    prompt: list[int],
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    stop_token: int | None = None,
+    seed: int | None = None,
+) -> list[int]:
+    """Continue the prompt, and return the new tokens alone, without the stop token."""
+    return decode(next_logits, prompt, max_new_tokens, temperature, top_k, top_p, stop_token, seed)
+
+
+def count_parameters(
+    vocab_size: int, context_length: int, d_model: int, num_layers: int, num_heads: int, d_ff: int
+) -> int:
+    """Count the trainable parameters of your language model."""
+    return accounting.count_parameters(
+        vocab_size, context_length, d_model, num_layers, num_heads, d_ff
+    )
+
+
+def count_flops(
+    vocab_size: int,
+    context_length: int,
+    d_model: int,
+    num_layers: int,
+    num_heads: int,
+    d_ff: int,
+    batch_size: int,
+    sequence_length: int,
+) -> int:
+    """Count the operations in the matrix products of one forward pass."""
+    return accounting.count_flops(
+        vocab_size,
+        context_length,
+        d_model,
+        num_layers,
+        num_heads,
+        d_ff,
+        batch_size,
+        sequence_length,
+    )
 
 
 def run_train_bpe(

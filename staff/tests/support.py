@@ -16,9 +16,13 @@ import torch
 import tests
 from staff.grader.grade import Grade, SuiteRun
 from staff.paths import ROOT, SOLUTION
-from tests.harness.results import State, SuiteResult, TaskResult, TestResult
-from tests.harness.rubric import Limits, Part, Rubric, Task
+from tests.harness.results import State, SuiteResult, TaskResult, TestResult, points_text
+from tests.harness.rubric import Limits, Part, Rubric, Task, read_rubric
 
+POINTS = sum(task.points for task in read_rubric().tasks)
+"""All points of the assignment."""
+EARNED = f"Every point is earned: {points_text(POINTS)} of {points_text(POINTS)}."
+"""What a student with all of them reads."""
 thorough = hypothesis.settings(
     max_examples=100, database=None, deadline=None, derandomize=True, print_blob=False
 )

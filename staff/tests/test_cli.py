@@ -14,6 +14,7 @@ from staff.fixtures import build, diff, draft
 from staff.grader.grade import read_grade
 from staff.paths import ROOT, SOLUTION
 from staff.release import stubs
+from staff.tests.support import POINTS
 from tests.harness.rubric import read_rubric
 
 
@@ -49,9 +50,9 @@ def test_grading(run, unstarted, tmp_path):
         *("grade.json", "results.json", "junit.xml"),
         *("report.txt", "report.html", "report.md"),
     }
-    assert read_grade(tmp_path / "out/ada/grade.json").run.result.possible == 30
+    assert read_grade(tmp_path / "out/ada/grade.json").run.result.possible == POINTS
     scores = json.loads((tmp_path / "out/ada/results.json").read_text("utf-8"))["tests"]
-    assert sum(test["max_score"] for test in scores) == 30
+    assert sum(test["max_score"] for test in scores) == POINTS
 
 
 def test_hints_are_passed_on(run, tmp_path):
@@ -89,7 +90,7 @@ def test_a_path_that_is_not_there(run, tmp_path, path):
     out = tmp_path / "out"
     status, said, error = run("grade", SOLUTION, path, "--out", out)
     assert (status, said) == (2, "")
-    assert error == f"cs336: there is no {path}; name folders or zips that exist\n"
+    assert error == f"cs336: there is no {path}; name folders, zips or tars that exist\n"
     assert not out.exists()
 
 
@@ -159,7 +160,9 @@ def test_fixtures_build(run, monkeypatch, tmp_path):
     """Catches files that are written elsewhere than asked, or a seed that is not passed on."""
     seeds = []
     monkeypatch.setattr(
-        build, "build_files", lambda _, seed, _progress: seeds.append(seed) or {"a": b"x" * 1500}
+        build,
+        "build_files",
+        lambda _, seed, _progress, _tasks: seeds.append(seed) or {"a": b"x" * 1500},
     )
     status, out, _ = run("fixtures", "build", "--out", tmp_path / "new", "--seed", "7")
     assert status == 0

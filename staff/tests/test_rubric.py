@@ -52,6 +52,10 @@ REFUSED = {
         RUBRIC.replace("[]", '["one"]'),
         "'one' requires 'one', which is not above",
     ),
+    "no such task of a name": (
+        RUBRIC.replace("[[parts]]", "") + "[scratch.tasks]\n'torch.nn.Linear' = ['linear']",
+        "^scratch.tasks: 'torch.nn.Linear' names the task 'linear'; none is so$",
+    ),
     "requires a later task": (RUBRIC.replace("[]", '["two"]') + SECOND, "'one' requires 'two', wh"),
 }
 

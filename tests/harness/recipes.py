@@ -77,6 +77,17 @@ class File:
         return str(file)
 
 
+@dataclass(frozen=True)
+class Folder:
+    """A new, empty folder: what arrives is its path."""
+
+    def build(self, _: torch.device) -> str:
+        """Make it."""
+        folder = scratch_file("")
+        folder.mkdir()
+        return str(folder)
+
+
 class Observed:
     """An object built by a recipe that can tell afterwards how it was used."""
 
@@ -85,8 +96,42 @@ class Observed:
         raise NotImplementedError
 
 
-Recipe = Strided | Expanded | Array | File
-RECIPES: tuple[type[Recipe], ...] = (Strided, Expanded, Array, File)
+@dataclass(frozen=True)
+class Scripted:
+    """A language model that is a table: the logits of the next token, by the last one.
+
+    Afterwards it tells the ids of its first calls. Ids that are not a tensor of shape
+    `(batch, seq)` are refused.
+    """
+
+    table: Tensor
+    remembered: int = 20
+    """Number of calls that it tells of."""
+
+    def build(self, device: torch.device) -> _ScriptedModel:
+        """Make the model."""
+        return _ScriptedModel(self.table.to(device, copy=True), self.remembered)
+
+
+class _ScriptedModel(Observed):
+    def __init__(self, table: Tensor, remembered: int) -> None:
+        self._table = table
+        self._remembered = remembered
+        self._calls: list[list[int]] = []
+
+    def __call__(self, token_ids: Tensor) -> Tensor:
+        if not isinstance(token_ids, Tensor) or token_ids.ndim != 2 or not token_ids.numel():
+            raise TypeError("expected the ids so far, as a tensor of shape (batch, seq)")
+        if len(self._calls) < self._remembered:
+            self._calls += token_ids.tolist()
+        return self._table[token_ids[:, -1].to(self._table.device)]
+
+    def observed(self) -> list[list[int]]:
+        return self._calls
+
+
+Recipe = Strided | Expanded | Array | File | Folder | Scripted
+RECIPES: tuple[type[Recipe], ...] = (Strided, Expanded, Array, File, Folder, Scripted)
 
 _scratch: dict[int, Path] = {}
 """The folder for files of this process, under its id: a forked child has one of its own."""

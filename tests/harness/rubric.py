@@ -34,6 +34,21 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Wall time for the whole suite on one submission."""
 
 
+class Scratch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a submission may not use, since it is to build it itself.
+
+    Each pattern is a dotted name that stands for itself and all below it, or, with `.*` at its
+    end, only for what is below. Where both lists fit a name the longer pattern decides.
+    """
+
+    forbidden: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    backdoors: tuple[str, ...] = ()
+    """Names by which everything can be reached; their use is reported, and costs nothing."""
+    tasks: dict[str, tuple[str, ...]] = {}
+    """The tasks whose work a pattern would do, where the place of its use doesn't tell."""
+
+
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A gradable unit."""
 
@@ -66,6 +81,7 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     limits: Limits
     parts: tuple[Part, ...]
     tasks: tuple[Task, ...]
+    scratch: Scratch = Scratch()
 
     @cached_property
     def by_id(self) -> dict[str, Task]:
@@ -130,6 +146,10 @@ def _check(rubric: Rubric) -> None:
             if required not in seen:
                 raise RubricError(f"task {task.id!r} requires {required!r}, which is not above it")
         seen.add(task.id)
+    for pattern, names in rubric.scratch.tasks.items():
+        for name in names:
+            if name not in seen:
+                raise RubricError(f"scratch.tasks: {pattern!r} names the task {name!r}; none is so")
 
 
 def _unique(what: str, names: Iterable[str]) -> None:

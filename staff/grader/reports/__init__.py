@@ -27,7 +27,6 @@ def write_reports(grade: Grade, rubric: Rubric, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     whole = bounded(grade)
     shown = shown_to_student(whole, rubric)
-    write_grade(whole, folder / "grade.json")
     reports = {
         "results.json": json.dumps(gradescope(whole, rubric), indent=2, ensure_ascii=False) + "\n",
         "report.txt": text(shown, rubric),
@@ -37,3 +36,4 @@ def write_reports(grade: Grade, rubric: Rubric, folder: Path) -> None:
     }
     for name, content in reports.items():
         (folder / name).write_text(content, "utf-8", newline="\n")
+    write_grade(whole, folder / "grade.json")  # the last: where it stands, all of them do

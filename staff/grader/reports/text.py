@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from staff.grader.grade import Grade
+from staff.grader.notes import notes
 from staff.grader.reports.shown import not_shown
 from tests.harness import terminal
 from tests.harness.rubric import Rubric
@@ -15,5 +16,6 @@ def text(grade: Grade, rubric: Rubric) -> str:
         return f"Could not be graded: {grade.run.problem}\n"
     lines = [line for line, _ in terminal.failures(result, rubric, everything=True)]
     lines += [line.rstrip() for line, _ in terminal.table(result, rubric)]
+    lines += notes(grade)
     lines += [terminal.next_step(result, rubric), not_shown(result, rubric)]
     return "\n".join(lines).rstrip() + "\n"

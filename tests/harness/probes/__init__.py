@@ -12,13 +12,33 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 
 from tests.harness.plain import Plain
-from tests.harness.probes import modules, tokenizer
+from tests.harness.probes import checkpoints, modules, tokenizer, training, training_loop
 
 PROBES: dict[str, Callable[..., Plain]] = {
     probe.__name__: probe
     for probe in (
         modules.written,
         modules.module,
+        training.adamw,
+        training.adamw_run,
+        training.adamw_closure,
+        training.adamw_restored,
+        training.adamw_refusals,
+        training.schedule,
+        training.clipped,
+        training.clipping,
+        training.batches,
+        training.batch_memory,
+        checkpoints.resumed_run,
+        checkpoints.refused_load,
+        checkpoints.wrapped,
+        checkpoints.loading_code,
+        checkpoints.replacing,
+        training_loop.training_runs,
+        training_loop.plain_loop,
+        training_loop.logits_of_weights,
+        training_loop.training_program,
+        training_loop.last_logits,
         tokenizer.bpe_training,
         tokenizer.bpe_encoding,
         tokenizer.bpe_pieces,

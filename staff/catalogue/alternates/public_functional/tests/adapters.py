@@ -191,24 +191,32 @@ def run_get_batch(
     dataset: npt.NDArray, batch_size: int, context_length: int, device: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Sample a batch of inputs and next-token targets."""
-    raise NotImplementedError
+    from cs336_basics.train_ops import batch
+
+    return batch(dataset, batch_size, context_length, device)
 
 
 def run_cross_entropy(
     inputs: Float[Tensor, " batch_size vocab_size"], targets: Int[Tensor, " batch_size"]
 ) -> Float[Tensor, ""]:
     """Average cross-entropy over the batch."""
-    raise NotImplementedError
+    from cs336_basics.train_ops import xent
+
+    return xent(inputs, targets)
 
 
 def run_gradient_clipping(parameters: Iterable[torch.nn.Parameter], max_l2_norm: float) -> None:
     """Scale the gradients in place so that their joint norm is at most max_l2_norm."""
-    raise NotImplementedError
+    from cs336_basics.train_ops import clip
+
+    clip(parameters, max_l2_norm)
 
 
 def get_adamw_cls() -> Any:
     """Return the AdamW optimizer class."""
-    raise NotImplementedError
+    from cs336_basics.train_ops import Adam
+
+    return Adam
 
 
 def run_get_lr_cosine_schedule(
@@ -219,7 +227,11 @@ def run_get_lr_cosine_schedule(
     cosine_cycle_iters: int,
 ) -> float:
     """Learning rate at iteration `it`."""
-    raise NotImplementedError
+    from cs336_basics.train_ops import schedule
+
+    return schedule(
+        it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters
+    )
 
 
 def run_save_checkpoint(
@@ -229,7 +241,9 @@ def run_save_checkpoint(
     out: str | os.PathLike | BinaryIO | IO[bytes],
 ) -> None:
     """Write model, optimizer and iteration to `out`."""
-    raise NotImplementedError
+    from cs336_basics.train_ops import dump
+
+    dump(model, optimizer, iteration, out)
 
 
 def run_load_checkpoint(
@@ -238,7 +252,9 @@ def run_load_checkpoint(
     optimizer: torch.optim.Optimizer,
 ) -> int:
     """Restore model and optimizer from `src` and return the iteration."""
-    raise NotImplementedError
+    from cs336_basics.train_ops import restore
+
+    return restore(src, model, optimizer)
 
 
 def get_tokenizer(

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cs336_basics import nn_utils
+from cs336_basics import loop_utils, nn_utils, optim
 from cs336_basics.bpe import BPE, learn_bpe
 from cs336_basics.model import (
     Block,
@@ -216,24 +216,24 @@ def run_get_batch(
     dataset: npt.NDArray, batch_size: int, context_length: int, device: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Sample a batch of inputs and next-token targets."""
-    raise NotImplementedError
+    return loop_utils.sample(dataset, batch_size, context_length, device)
 
 
 def run_cross_entropy(
     inputs: Float[Tensor, " batch_size vocab_size"], targets: Int[Tensor, " batch_size"]
 ) -> Float[Tensor, ""]:
     """Average cross-entropy over the batch."""
-    raise NotImplementedError
+    return loop_utils.nll(inputs, targets)
 
 
 def run_gradient_clipping(parameters: Iterable[torch.nn.Parameter], max_l2_norm: float) -> None:
     """Scale the gradients in place so that their joint norm is at most max_l2_norm."""
-    raise NotImplementedError
+    optim.clip_grad(parameters, max_l2_norm)
 
 
 def get_adamw_cls() -> Any:
     """Return the AdamW optimizer class."""
-    raise NotImplementedError
+    return optim.AdamW
 
 
 def run_get_lr_cosine_schedule(
@@ -244,7 +244,9 @@ def run_get_lr_cosine_schedule(
     cosine_cycle_iters: int,
 ) -> float:
     """Learning rate at iteration `it`."""
-    raise NotImplementedError
+    return optim.cosine_lr(
+        it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters
+    )
 
 
 def run_save_checkpoint(
@@ -254,7 +256,7 @@ def run_save_checkpoint(
     out: str | os.PathLike | BinaryIO | IO[bytes],
 ) -> None:
     """Write model, optimizer and iteration to `out`."""
-    raise NotImplementedError
+    loop_utils.save(model, optimizer, iteration, out)
 
 
 def run_load_checkpoint(
@@ -263,7 +265,7 @@ def run_load_checkpoint(
     optimizer: torch.optim.Optimizer,
 ) -> int:
     """Restore model and optimizer from `src` and return the iteration."""
-    raise NotImplementedError
+    return loop_utils.load(src, model, optimizer)
 
 
 def get_tokenizer(

@@ -1,0 +1,158 @@
+"""One training step of the solution against the same model of Hugging Face transformers.
+
+The model: 4 layers, d_model 256, 8 heads, d_ff 688, a vocabulary of 10,000; 16 sequences of 128
+tokens; forward, loss, backward, clipping and AdamW, in float32. Each contender runs in a process
+of its own, and all of them in turn, several times, so that a busy moment of the machine meets all;
+the ratios are those of the fastest steps. Peak memory is that of the process, less what it had
+once everything was imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+ROOT = Path(__file__).resolve().parents[1]
+VOCAB, CONTEXT, D_MODEL, LAYERS, HEADS, D_FF, BATCH = 10_000, 128, 256, 4, 8, 688, 16
+LR, BETAS, WEIGHT_DECAY, MAX_NORM = 1e-3, (0.9, 0.95), 0.1, 1.0
+BOUNDS = {"eager": 1.0, "sdpa": 1.25}
+"""The solution's step over that of each Llama should stay below this."""
+
+Step = Callable[[Tensor, Tensor], None]
+
+
+def solution_step() -> Step:
+    """A step made of the solution's own parts."""
+    from cs336_basics.adamw import AdamW
+    from cs336_basics.cross_entropy import cross_entropy
+    from cs336_basics.gradient_clipping import clip_gradients
+    from cs336_basics.transformer import TransformerLM
+
+    model = TransformerLM(VOCAB, CONTEXT, D_MODEL, LAYERS, HEADS, D_FF, rope_theta=10_000.0)
+    optimizer = AdamW(model.parameters(), lr=LR, betas=BETAS, weight_decay=WEIGHT_DECAY)
+
+    def step(x: Tensor, y: Tensor) -> None:
+        loss = cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        clip_gradients(model.parameters(), MAX_NORM)
+        optimizer.step()
+
+    return step
+
+
+def llama_step(attention: str) -> Step:
+    """A step of transformers' Llama, with PyTorch's loss, clipping and AdamW."""
+    from transformers.models.llama.modeling_llama import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=VOCAB,
+        hidden_size=D_MODEL,
+        intermediate_size=D_FF,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        max_position_embeddings=CONTEXT,
+        tie_word_embeddings=False,
+        attn_implementation=attention,
+    )
+    model = LlamaForCausalLM(config)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LR, betas=BETAS, weight_decay=WEIGHT_DECAY)
+
+    def step(x: Tensor, y: Tensor) -> None:
+        logits = model(x, use_cache=False).logits
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+        optimizer.step()
+
+    return step
+
+
+CONTENDERS: dict[str, Callable[[], Step]] = {
+    "solution": solution_step,
+    "eager": lambda: llama_step("eager"),
+    "sdpa": lambda: llama_step("sdpa"),
+}
+
+
+def serve(contender: str, threads: int) -> None:
+    """Time one step for each line of standard input, and write its seconds and the peak memory."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    step = CONTENDERS[contender]()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ids = torch.randint(VOCAB, (BATCH, CONTEXT + 1))
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        step(ids[:, :-1], ids[:, 1:])
+        seconds = time.perf_counter() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        sys.stdout.write(json.dumps([seconds, peak * 1024]) + "\n")
+        sys.stdout.flush()
+
+
+def measure(rounds: int, threads: int) -> dict[str, tuple[float, float]]:
+    """Let every contender take a step in turn: the seconds of its fastest, and its peak bytes."""
+    arguments = ["-m", "benchmarks.training_step", "--threads", str(threads), "--serve"]
+    processes = {
+        name: subprocess.Popen(
+            [sys.executable, *arguments, name],
+            cwd=ROOT / "staff" / "solution",
+            env={"PYTHONPATH": str(ROOT), "OMP_WAIT_POLICY": "PASSIVE"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in CONTENDERS
+    }
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in CONTENDERS}
+    for _ in range(rounds + 2):
+        for name, process in processes.items():
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("step\n")
+            process.stdin.flush()
+            taken[name].append(tuple(json.loads(process.stdout.readline())))
+    for process in processes.values():
+        process.communicate()
+    # The first two steps fill caches and make the optimizer's state.
+    return {name: (min(s for s, _ in t[2:]), t[-1][1]) for name, t in taken.items()}
+
+
+def main() -> None:
+    """Measure, and show the table; exit 1 where a ratio is above its bound."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20, help="measured steps of each contender")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--serve", choices=CONTENDERS, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.serve:
+        serve(chosen.serve, chosen.threads)
+        return
+    found = measure(chosen.rounds, chosen.threads)
+    table = Table("a training step", "ms", "solution ÷ it", "bound", "peak MB", "solution ÷ it")
+    missed = False
+    for name, (seconds, peak) in found.items():
+        ratio, memory = found["solution"][0] / seconds, found["solution"][1] / peak
+        missed |= ratio > BOUNDS.get(name, 1.0)
+        bound = f"≤ {BOUNDS[name]:g}" if name in BOUNDS else ""
+        row = (f"{seconds * 1e3:.0f}", f"{ratio:.2f}", bound, f"{peak / 1e6:.0f}", f"{memory:.2f}")
+        table.add_row(name, *row)
+    Console().print(table)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""What the figures share: colours, the style, a cell of a table, softmax."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# Blue, vermilion and green of Okabe & Ito stay distinct for colour-blind readers.
+BLUE, RED, GREEN, GOLD, INK, GREY = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#1f2933", "#9aa5b1"
+TINTS = {BLUE: "#cfe5f3", RED: "#fadfcc", GREEN: "#ccece3", GOLD: "#fbecc8"}
+PAPER_TO_BLUE = LinearSegmentedColormap.from_list("paper_to_blue", ["#f1f7fb", "#7fb8d9", BLUE])
+
+STYLE: dict[str, object] = {
+    "svg.hashsalt": "transformer-from-scratch",
+    "svg.fonttype": "path",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "mathtext.fontset": "dejavusans",
+    "text.color": INK,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "figure.facecolor": "white",
+}
+
+
+def cell(axes: Axes, left: float, top: float, text: str, shade: object, colour: str = INK) -> None:
+    """Draw a square with a text in its middle."""
+    axes.add_patch(Rectangle((left, top), 1, 1, facecolor=shade, edgecolor="white", linewidth=1.5))
+    axes.text(left + 0.5, top + 0.53, text, ha="center", va="center", color=colour)
+
+
+def frame(axes: Axes, width: float, height: float, left: float, bottom: float) -> None:
+    """Show a table of square cells that hangs from (0, 0), with room at its left and below."""
+    axes.set(xlim=(-left, width + 0.05), ylim=(height + bottom, -0.45), aspect="equal")
+    axes.set_axis_off()
+
+
+def softmax(scores: Array) -> Array:
+    """Give the weights along the last axis."""
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights: Array = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    return weights

@@ -1,0 +1,43 @@
+"""Which modules a file imports, read from its text: nothing is run."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+
+
+def imported(content: bytes, path: str) -> Iterator[str]:
+    """Give the dotted names of the modules that a file may import, each with what it takes of it.
+
+    `from a import b` gives `a` and `a.b`, since `b` may be a module. A file that is no Python
+    imports nothing: whoever imports it will say so.
+
+    Args:
+        content: the file's bytes.
+        path: where it lies, from the submission's top; relative imports begin there.
+    """
+    package = path.split("/")[:-1]
+    for node in ast.walk(parse(content)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            if node.level > len(package) + 1:
+                continue
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            if base:
+                yield base
+            for alias in node.names:
+                yield f"{base}.{alias.name}" if base else alias.name
+
+
+def parse(content: bytes) -> ast.Module:
+    """Parse a file; one that can't be parsed is empty."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module(body=[], type_ignores=[])

@@ -1,0 +1,135 @@
+"""Which names may not be used, and what else they go by.
+
+Only Python's own modules are needed here, so that the process of a submission can load it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A place where a forbidden function or class can be had: `vars(holder)[attribute]`."""
+
+    name: str
+    """The dotted name that reports use, whatever the place."""
+    holder: Any
+    attribute: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Patterns of dotted names.
+
+    A pattern stands for a name and all below it; one that ends in `.*` only for what is below. Of
+    all that fit a name the longest decides; a name that none fits may be used.
+    """
+
+    forbidden: tuple[str, ...]
+    allowed: tuple[str, ...] = ()
+    backdoors: tuple[str, ...] = ()
+    """Names by which everything can be reached."""
+
+    def forbids(self, name: str) -> bool:
+        """Whether a name may not be used."""
+        return _longest(self.forbidden, name) > _longest(self.allowed, name)
+
+    def backdoor(self, name: str) -> str | None:
+        """The backdoor that a name leads through, if it does."""
+        return next((door for door in self.backdoors if _fits(door, name)), None)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The forbidden methods of tensors."""
+        start = "torch.Tensor."
+        return tuple(name.removeprefix(start) for name in self.forbidden if name.startswith(start))
+
+    def bindings(self) -> Iterator[Binding]:
+        """Find what is forbidden among the modules that are loaded."""
+        names = Names(self)
+        for name, holder, attribute, value in names.members:
+            canonical = names.of.get(id(value), name)
+            if not isinstance(value, types.ModuleType) and self.forbids(canonical):
+                yield Binding(canonical, holder, attribute, value)
+
+
+class Names:
+    """The names of what is loaded: one object has one name here, however many places it has."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.members: list[tuple[str, Any, str, Any]] = []
+        """Name, holder, attribute and value of all that the patterns speak of."""
+        seen: set[int] = set()
+        for pattern in [*rules.forbidden, *rules.allowed]:
+            name = pattern.removesuffix(".*")
+            value = look_up(name)
+            if isinstance(value, types.ModuleType):
+                self._walk(name, value, seen)
+            elif value is not None:
+                above, _, last = name.rpartition(".")
+                self.members.append((name, look_up(above), last, value))
+        self.of: dict[int, str] = {}
+        for name, _, _, value in sorted(self.members, key=lambda member: member[0].count(".")):
+            self.of.setdefault(id(value), name)
+
+    def canonical(self, name: str) -> str | None:
+        """The name under which reports speak of a name; None for one of a module."""
+        value = look_up(name)
+        if isinstance(value, types.ModuleType):
+            return None
+        return self.of.get(id(value), name)
+
+    def _walk(self, name: str, module: types.ModuleType, seen: set[int]) -> None:
+        if id(module) in seen:
+            return
+        seen.add(id(module))
+        for attribute, value in list(vars(module).items()):
+            inner = f"{name}.{attribute}"
+            if attribute.startswith("_"):
+                continue
+            if isinstance(value, types.ModuleType):
+                if value.__name__ == inner:
+                    self._walk(inner, value, seen)
+            elif _is_own(value) and not attribute.startswith("has_torch_function"):
+                self.members.append((inner, module, attribute, value))
+
+
+def look_up(name: str) -> Any:
+    """Find what a dotted name means among the modules that are loaded; None where nothing is.
+
+    Nothing is imported or called for it.
+    """
+    first, *rest = name.split(".")
+    value: Any = sys.modules.get(first)
+    reached = first
+    for part in rest:
+        if value is None:
+            return None
+        reached = f"{reached}.{part}"
+        value = inspect.getattr_static(value, part, sys.modules.get(reached))
+    return value
+
+
+def _is_own(value: Any) -> bool:
+    """Whether a value is PyTorch's, and not a tool that one of its modules imported."""
+    return isinstance(value, types.BuiltinFunctionType) or (
+        isinstance(value, type | types.FunctionType)
+        and value.__module__.startswith(("torch.nn", "torch.optim"))
+        and value.__module__ != "torch.nn.common_types"
+    )
+
+
+def _fits(pattern: str, name: str) -> bool:
+    base = pattern.removesuffix(".*")
+    return name.startswith(f"{base}.") or (name == base and pattern == base)
+
+
+def _longest(patterns: tuple[str, ...], name: str) -> int:
+    return max((len(p.removesuffix(".*")) for p in patterns if _fits(p, name)), default=-1)

@@ -1,0 +1,221 @@
+"""What a submission uses of what it was to build itself, read from its text: nothing is run.
+
+Names are followed through imports, assignments and the submission's own modules, and through the
+usual ways around them. A name that only stands in an annotation or is asked about by `isinstance`
+is no use. Where the text doesn't tell, the guard does.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from staff.grader.intake.imports import parse
+from staff.grader.scratch.aliases import ABSOLUTE, Module
+from staff.grader.scratch.model import How
+from staff.grader.scratch.rules import Names, Rules, look_up
+
+_ASKING = ("isinstance", "issubclass")
+_RUNNERS = ("eval", "exec", "compile")
+_GETTERS = ("operator.attrgetter", "operator.methodcaller")
+
+
+class Use:
+    """One place where a name is used."""
+
+    def __init__(self, file: str, line: int, name: str, how: How, symbol: str) -> None:
+        self.file, self.line, self.name, self.how = file, line, name, how
+        self.symbol = symbol
+        """The function or class at the module's top that it stands in; empty outside of any."""
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What two uses share that are one."""
+        return self.file, self.line, self.name
+
+
+def uses(folder: Path, rules: Rules) -> list[Use]:
+    """Read every Python file of a submission, and give what is forbidden in it.
+
+    Args:
+        folder: a submission as intake gives it.
+        rules: what is forbidden.
+    """
+    read = {
+        path.relative_to(folder).as_posix(): parse(path.read_bytes())
+        for path in sorted(folder.rglob("*.py"))
+    }
+    modules = [Module(path, tree) for path, tree in read.items()]
+    by_name = {module.name: module for module in modules}
+    own = {
+        item.name
+        for tree in read.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for item in node.body
+        if isinstance(item, ast.FunctionDef)
+    }
+    methods = tuple(name for name in rules.methods if name not in own)
+    names = _names(rules)
+    found: dict[tuple[str, int, str], Use] = {}
+    for module in modules:
+        reader = _Reader(module, by_name, rules, names, methods)
+        for use in reader.read():
+            found.setdefault(use.key, use)
+    return sorted(found.values(), key=lambda use: use.key)
+
+
+class _Reader:
+    """Walks through one file."""
+
+    def __init__(
+        self,
+        module: Module,
+        modules: Mapping[str, Module],
+        rules: Rules,
+        names: Names,
+        methods: tuple[str, ...],
+    ) -> None:
+        self._module = module
+        self._modules = modules
+        self._rules = rules
+        self._names = names
+        self._methods = methods
+        self._symbol = ""
+
+    def read(self) -> Iterator[Use]:
+        """Give the uses, symbol by symbol."""
+        for statement in self._module.tree.body:
+            named = isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            self._symbol = statement.name if named else ""  # type: ignore[attr-defined]
+            yield from self._visit(statement)
+
+    def _visit(self, top: ast.AST) -> Iterator[Use]:
+        waiting: list[ast.AST] = [top]
+        while waiting:
+            node = waiting.pop()
+            inner = list(ast.iter_child_nodes(node))
+            match node:
+                case ast.Import() | ast.ImportFrom():
+                    yield from self._import(node)
+                case ast.arg():
+                    inner = []
+                case ast.AnnAssign():
+                    inner = [node.target, *([node.value] if node.value else [])]
+                case ast.FunctionDef() | ast.AsyncFunctionDef():
+                    inner = [n for n in inner if n is not node.returns]
+                case ast.Attribute() | ast.Name() | ast.Call() | ast.Subscript() | ast.BinOp():
+                    found = list(self._expression(node))
+                    yield from found
+                    if isinstance(node, ast.Attribute) and any(u.how == "read" for u in found):
+                        inner = [_origin(node)]
+                    elif isinstance(node, ast.Call) and _asks(node):
+                        inner = [node.args[0]]
+            waiting += reversed(inner)
+
+    def _expression(self, node: ast.expr) -> Iterator[Use]:
+        if isinstance(node, ast.Call):
+            yield from self._call(node)
+        if isinstance(node, ast.BinOp):
+            text = self._module.text(node)
+            if text is not None and self._speaks_of(text):
+                yield self._use(node, f"the text {text!r} put together", "dodge")
+            return
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            return
+        dotted = self._module.dotted(node)
+        meanings = self._module.meanings(dotted, self._modules) if dotted else set()
+        for meaning in sorted(meanings):
+            name = self._forbidden(meaning)
+            if name is not None:
+                yield self._use(node, name, "read")
+            elif not isinstance(node, ast.Name) and (door := self._rules.backdoor(meaning)):
+                yield self._use(node, door if door == "sys.modules" else meaning, "dodge")
+            elif isinstance(node, ast.Attribute) and node.attr == "__dict__" and _torch(meaning):
+                yield self._use(node, meaning, "dodge")
+        if isinstance(node, ast.Attribute) and node.attr in self._methods and not meanings:
+            asked_of_self = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            if not asked_of_self:
+                yield self._use(node, f"torch.Tensor.{node.attr}", "read")
+
+    def _call(self, node: ast.Call) -> Iterator[Use]:
+        """Calls that reach a name by its text, or run text."""
+        function = self._module.dotted(node.func) or ""
+        meanings = self._module.meanings(function, self._modules)
+        if function in _RUNNERS and not meanings:
+            yield self._use(node, function, "dodge")
+        elif self._module.imports(node.func):
+            text = self._module.text(node.args[0]) if node.args else None
+            if text is None or _torch(text) or self._rules.forbids(text):
+                what = "what only shows when it runs" if text is None else repr(text)
+                yield self._use(node, f"{function} of {what}", "dodge")
+            if text is not None and self._rules.forbids(text) and self._forbidden(text):
+                yield self._use(node, text, "read")
+        elif function in ("getattr", "vars") and node.args:
+            whose = self._module.dotted(node.args[0])
+            of_torch = whose and any(map(_torch, self._module.meanings(whose, self._modules)))
+            told = len(node.args) > 1 and self._module.text(node.args[1]) is not None
+            if of_torch and not told:
+                yield self._use(node, f"{function} of {whose}", "dodge")
+        elif not meanings.isdisjoint(_GETTERS) and node.args:
+            text = self._module.text(node.args[0])
+            if text is None or text.rpartition(".")[2] in self._methods or self._speaks_of(text):
+                yield self._use(node, f"{function} of {text!r}", "dodge")
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Use]:
+        """An import is a use where the name isn't used later on, since that tells more."""
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                name, last = alias.name, alias.asname or alias.name.split(".")[0]
+            else:
+                name, last = f"{self._module.base(node)}.{alias.name}", alias.asname or alias.name
+            if alias.name == "*":
+                if self._rules.forbids(name):
+                    yield self._use(node, name, "read")
+                continue
+            forbidden = self._forbidden(name)
+            if forbidden and (last not in self._module.used or isinstance(node, ast.Import)):
+                yield self._use(node, forbidden, "read")
+            elif (
+                forbidden is None and (door := self._rules.backdoor(name)) and door != "sys.modules"
+            ):
+                yield self._use(node, name, "dodge")
+
+    def _forbidden(self, meaning: str) -> str | None:
+        """The name that reports use, if a dotted name leads to something forbidden."""
+        parts = meaning.removeprefix(ABSOLUTE).split(".")
+        for length in range(1, len(parts) + 1):
+            if parts[length - 1].startswith("__"):
+                break
+            name = self._names.canonical(".".join(parts[:length]))
+            if name is not None and self._rules.forbids(name):
+                return name
+        return None
+
+    def _speaks_of(self, text: str) -> bool:
+        return _torch(text) or self._forbidden(text) is not None
+
+    def _use(self, node: ast.AST, name: str, how: How) -> Use:
+        return Use(self._module.path, getattr(node, "lineno", 1), name, how, self._symbol)
+
+
+@lru_cache(maxsize=4)
+def _names(rules: Rules) -> Names:
+    return Names(rules)
+
+
+def _torch(name: str) -> bool:
+    return name.split(".")[0] == "torch" and (name == "torch" or look_up(name) is not None)
+
+
+def _origin(node: ast.expr) -> ast.expr:
+    """What a chain of attributes begins with."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
+
+
+def _asks(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id in _ASKING and len(node.args) == 2

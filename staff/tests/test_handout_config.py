@@ -1,0 +1,59 @@
+"""What the handout says about the configuration of a run, held against the program."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from cs336_basics.accounting import count_flops
+from cs336_basics.config import TrainingConfig, make_config
+
+HANDOUT = Path(__file__).parents[2].joinpath("handout.md").read_text("utf-8")
+WORDS = {"none": None, "true": True, "false": False, "required": msgspec.NODEFAULT}
+
+
+def described() -> dict[str, object]:
+    """Every field of the handout's two tables, with the default that stands there."""
+    fields: dict[str, object] = {}
+    _, *tables = HANDOUT.split("| field | default | meaning |\n|---|---|---|\n")
+    assert len(tables) == 2
+    for row in (row for table in tables for row in table.split("\n\n")[0].splitlines()):
+        names = re.findall(r"`(\w+)`", row.split("|")[1])
+        texts = [text.strip().strip('`"') for text in row.split("|")[2].split(", ")]
+        texts = texts * len(names) if len(texts) == 1 else texts
+        fields |= dict(zip(names, map(value, texts), strict=True))
+    return fields
+
+
+def value(text: str) -> object:
+    """Read a default as it is printed."""
+    if text in WORDS:
+        return WORDS[text]
+    return float(text) if re.fullmatch(r"[-+.\de]+", text) else text
+
+
+def test_fields_and_defaults() -> None:
+    """Catches a field that the handout forgets, or whose default it has wrong."""
+    fields = msgspec.structs.fields(TrainingConfig)
+    assert described() == {field.name: field.default for field in fields}
+
+
+def test_configuration_of_the_experiments() -> None:
+    """Catches an example that the program refuses, or that costs something else than is said."""
+    (text,) = re.findall(r"```toml\n(.*?)```", HANDOUT, re.DOTALL)
+    config = make_config(tomllib.loads(text))
+    forward = count_flops(
+        config.vocab_size,
+        config.context_length,
+        config.d_model,
+        config.num_layers,
+        config.num_heads,
+        config.d_ff,
+        config.batch_size,
+        config.context_length,
+    )
+    mantissa, exponent = f"{3 * forward:.1e}".split("e+")
+    assert rf"about ${mantissa} \cdot 10^{{{int(exponent)}}}$ floating-point" in " ".join(
+        HANDOUT.split()
+    )

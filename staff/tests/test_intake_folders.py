@@ -1,0 +1,306 @@
+"""Intake of folders: what is taken and what is left, whatever lies there or changes meanwhile."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from staff.catalogue.patches import FOLDER as CATALOGUE
+from staff.grader.intake import opened
+from staff.grader.intake.sources import FolderSource
+from staff.paths import ROOT, SOLUTION
+from staff.tests.test_intake import FILES, contents, refusal, write_tar, write_zip
+from tests.harness.errors import SubmissionError
+
+TWO = {"cs336_basics/__init__.py": "", "adapters.py": ""}
+
+
+def put(folder: Path, files: dict[str, str]) -> Path:
+    """Write texts below a folder."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def left_out(path: Path) -> dict[str, str]:
+    """What is not used, and why."""
+    with opened(path) as intake:
+        return {entry.name: entry.why for entry in intake.left_out}
+
+
+def test_a_folder_is_copied(tmp_path):
+    """Catches code that runs where it was handed in, and a submission that is deleted."""
+    put(tmp_path / "ada", FILES)
+    with opened(tmp_path / "ada") as intake:
+        assert not intake.folder.is_relative_to(tmp_path)
+        assert (intake.folder / "adapters.py").read_text() == FILES["adapters.py"]
+    assert not intake.folder.exists()
+    assert contents(tmp_path / "ada") == FILES
+
+
+def test_the_copy_can_be_read_by_everybody(tmp_path):
+    """Catches a copy that another user of the machine can't read, or could write to."""
+    put(tmp_path, {**FILES, "cs336_basics/data/v.json": "{}"})
+    for path in tmp_path.rglob("*"):
+        path.chmod(0o700)
+    umask = os.umask(0o077)
+    try:
+        with opened(tmp_path) as intake:
+            modes = {
+                p.relative_to(intake.folder).as_posix(): oct(p.stat().st_mode & 0o7777)
+                for p in [intake.folder, *intake.folder.rglob("*")]
+            }
+    finally:
+        os.umask(umask)
+    assert {modes.pop(n) for n in (".", "cs336_basics", "cs336_basics/data")} == {"0o755"}
+    assert set(modes.values()) == {"0o644"}
+
+
+def test_what_is_taken(tmp_path):
+    """Catches helpers or data that a submission needs and loses, and what has no business here."""
+    files = {
+        **TWO,
+        "adapters.py": "from helpers.deep import f\nimport alone\nimport torch, json",
+        "helpers/__init__.py": "from . import near",
+        "helpers/near.py": "import other",
+        "helpers/deep/__init__.py": "",
+        "helpers/notes.txt": "",
+        "alone.py": "if True:\n    import later as l",
+        "later.py": "def f():\n    import alone\n    from .. import x",
+        "other.py": "",
+        "unused.py": "",
+        "cs336_basics/data/größe.json": "{}",
+        "cs336_basics/model.py": "from cs336_basics import data",
+        "cs336_basics/.hidden": "",
+        "cs336_basics/__pycache__/model.pyc": "",
+        "cs336_basics/x.pth": "import os",
+        "torch.py": "raise SystemExit",
+        "json/__init__.py": "raise SystemExit",
+        "sitecustomize.py": "",
+        "evil.pth": "",
+        "conftest.py": "",
+        "pyproject.toml": "",
+        "tests/adapters.py": "",
+        "tests/test_x.py": "",
+    }
+    put(tmp_path, files)
+    expected = {
+        *("adapters.py", "alone.py", "later.py", "other.py"),
+        *("helpers/__init__.py", "helpers/near.py", "helpers/deep/__init__.py"),
+        *("cs336_basics/__init__.py", "cs336_basics/data/größe.json", "cs336_basics/model.py"),
+    }
+    assert set(contents(tmp_path)) == expected
+    unneeded = "is not needed by the package or the adapters"
+    assert left_out(tmp_path) == {
+        "cs336_basics/x.pth": "would run at Python's start",
+        "conftest.py": "is a test, and the grader brings its own",
+        "evil.pth": "would run at Python's start",
+        "json/": "bears the name of the installed module json",
+        "pyproject.toml": "is configuration, and the grader brings its own",
+        "sitecustomize.py": "would run at Python's start",
+        "tests/": unneeded,
+        "torch.py": "bears the name of the installed module torch",
+        "unused.py": unneeded,
+    }
+    for archive in (
+        write_zip(tmp_path.parent / "a.zip", files),
+        write_tar(tmp_path.parent / "a.tgz", files, "w:gz"),
+    ):
+        assert set(contents(archive)) == expected
+        assert left_out(archive) == left_out(tmp_path)
+
+
+def test_the_public_layout(tmp_path):
+    """Catches `tests/common.py` that is lost, and tests or hooks that are taken with it."""
+    assert set(contents(CATALOGUE / "alternates/public_layout")) == {
+        *("cs336_basics/__init__.py", "cs336_basics/model.py", "cs336_basics/nn_utils.py"),
+        *("tests/adapters.py", "tests/common.py"),
+    }
+    put(
+        tmp_path,
+        {
+            "cs336_basics/m.py": "import mine",
+            "mine.py": "",
+            "tests/adapters.py": "from .a import f\nimport tests.b\nfrom tests import c, conftest\n"
+            "from . import d, test_x, nothing",
+            **{f"tests/{name}.py": "" for name in ("a", "b", "c", "d", "e", "conftest")},
+            "tests/test_x.py": "",
+        },
+    )
+    names = {f"tests/{name}.py" for name in ("adapters", "a", "b", "c", "d", "test_x")}
+    assert set(contents(tmp_path)) == {"cs336_basics/m.py", "mine.py", *names}
+    assert set(left_out(tmp_path)) == {"tests/conftest.py", "tests/e.py"}
+
+
+@pytest.mark.parametrize("folder", [ROOT, SOLUTION])
+def test_our_own(folder):
+    """Catches a repository that is no submission, with its environment, history and links."""
+    with opened(folder) as intake:
+        names = {f"cs336_basics/{f.name}" for f in (folder / "cs336_basics").glob("*.py")}
+        assert set(intake.taken) == {"adapters.py", *names}
+
+
+def _link(path: Path) -> None:
+    path.symlink_to("/etc/passwd")
+
+
+def _socket(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)  # the path of a socket must be short
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+@pytest.mark.parametrize(
+    ("what", "make"),
+    [("a link", _link), ("a pipe", os.mkfifo), ("a socket", _socket), ("a folder", Path.mkdir)],
+)
+@pytest.mark.parametrize("name", ["cs336_basics/odd.py", "adapters.py", "cs336_basics", "x/odd"])
+def test_what_is_no_file(tmp_path, what, make, name):
+    """Catches a link that is followed, and a pipe that is waited for."""
+    put(tmp_path, {n: t for n, t in FILES.items() if not n.startswith(name)})
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    make(tmp_path / name)
+    if name == "x/odd" or (what == "a folder" and name != "adapters.py"):
+        if name == "cs336_basics":
+            assert contents(tmp_path) == {"adapters.py": FILES["adapters.py"]}
+        else:
+            assert contents(tmp_path) == FILES
+        return
+    expected = "a folder" if name == "cs336_basics" else "a file"
+    text = f"{tmp_path.name}: '{name}' is {what}; expected {expected}: put it there itself"
+    assert refusal(tmp_path) == text
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    """Catches a traceback, or a file left out in silence, where permission is lacking."""
+    put(tmp_path, FILES)
+    (tmp_path / "adapters.py").chmod(0)
+    if os.access(tmp_path / "adapters.py", os.R_OK):
+        pytest.skip("the superuser reads everything")
+    text = f"{tmp_path.name}: 'adapters.py' can't be read (Permission denied); it must be there, "
+    assert refusal(tmp_path).startswith(text)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs the superuser")
+def test_as_another_user(tmp_path):
+    """Catches intake that works for the superuser alone, or a copy only its maker can read."""
+    put(tmp_path / "ä b", FILES)
+    put(tmp_path / "closed", FILES)
+    (tmp_path / "closed/adapters.py").chmod(0)
+    for path in [tmp_path, *tmp_path.parents]:
+        if (
+            path.stat().st_uid == os.geteuid()
+            and path.is_relative_to("/tmp")
+            and path != Path("/tmp")
+        ):
+            path.chmod(0o755)
+    code = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from staff.grader.intake import opened
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+os.environ["TMPDIR"] = "/tmp"
+with opened(Path(sys.argv[2])) as intake:
+    print(sorted(intake.taken), (intake.folder / "adapters.py").read_text())
+try:
+    with opened(Path(sys.argv[3])):
+        pass
+except Exception as error:
+    print(error)
+"""
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        str(ROOT),
+        str(tmp_path / "ä b"),
+        str(tmp_path / "closed"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert "['adapters.py', 'cs336_basics/__init__.py'] y = 2" in done.stdout
+    assert "closed: 'adapters.py' can't be read (Permission denied)" in done.stdout
+
+
+def test_a_path_with_spaces_and_letters(tmp_path):
+    """Catches a grader that fails in `Übung 1/Zoë's`."""
+    assert contents(put(tmp_path / "Übung 1/Zoë's", FILES)) == FILES
+    archive = write_zip(tmp_path / "Übung 1/Zoë's.zip", FILES)
+    assert contents(archive) == FILES
+    (tmp_path / "link").symlink_to(tmp_path / "Übung 1/Zoë's")  # the grader's own choice
+    assert contents(tmp_path / "link") == FILES
+
+
+def test_a_folder_that_changes_while_it_is_read(tmp_path):
+    """Catches a file that is swapped for a link between the look and the copy."""
+    put(tmp_path / "ada", FILES)
+    put(tmp_path / "secret", {"f.py": "secret", "__init__.py": "secret"})
+    place = tmp_path / "ada/cs336_basics"
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            place.rename(tmp_path / "kept")
+            place.symlink_to(tmp_path / "secret")
+            place.unlink()
+            (tmp_path / "kept").rename(place)
+            file = place / "__init__.py"
+            file.unlink()
+            file.symlink_to(tmp_path / "secret/f.py")
+            file.unlink()
+            file.write_text("x")
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    try:
+        for _ in range(200):
+            try:
+                seen = contents(tmp_path / "ada")
+            except SubmissionError as error:
+                seen = {"refused": str(error)}
+            assert "secret" not in seen.values()
+    finally:
+        stop.set()
+        swapper.join()
+
+
+def test_a_file_swapped_after_the_look(tmp_path):
+    """Catches the swap that the test above may miss: each kind, surely between look and copy."""
+    put(tmp_path, FILES)
+    with FolderSource(tmp_path) as source:
+        (tmp_path / "adapters.py").unlink()
+        with pytest.raises(SubmissionError, match="No such file"):
+            list(source.read("adapters.py"))
+        (tmp_path / "adapters.py").symlink_to(tmp_path / "cs336_basics/__init__.py")
+        with pytest.raises(SubmissionError, match="Too many levels of symbolic links"):
+            list(source.read("adapters.py"))
+        (tmp_path / "adapters.py").unlink()
+        os.mkfifo(tmp_path / "adapters.py")
+        with pytest.raises(SubmissionError, match="became a pipe while it was copied"):
+            list(source.read("adapters.py"))
+        (tmp_path / "cs336_basics").rename(tmp_path / "moved")
+        (tmp_path / "cs336_basics").symlink_to(tmp_path / "moved")
+        with pytest.raises(SubmissionError, match="Not a directory"):
+            list(source.read("cs336_basics/__init__.py"))
+
+
+def test_a_file_without_end(tmp_path, monkeypatch):
+    """Catches a copy that goes on for as long as somebody writes."""
+    put(tmp_path, FILES)
+
+    def endless(self, file):
+        while True:
+            yield b"\0" * 100_000
+
+    monkeypatch.setattr(FolderSource, "read", endless)
+    assert "makes it too large: at most 500 kB of Python in one file" in refusal(tmp_path)

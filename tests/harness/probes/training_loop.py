@@ -1,0 +1,268 @@
+"""Probes of a training run: what the model was shown, and what is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tests.harness.plain import Plain
+from tests.harness.probes.symbols import resolve
+from tests.harness.probes.training import leave_the_compiler_out
+from tests.harness.recipes import scratch_file
+
+_SIZES = (
+    "vocab_size",
+    "context_length",
+    "d_model",
+    "num_layers",
+    "num_heads",
+    "d_ff",
+    "rope_theta",
+)
+
+
+class _Interrupted(BaseException):
+    """Stops a run from within, as a kill would: it is no `Exception`."""
+
+
+def training_runs(
+    adapters: ModuleType,
+    symbol: str,
+    token_ids: np.ndarray[Any, Any],
+    runs: Sequence[Mapping[str, Plain]],
+) -> list[dict[str, Plain]]:
+    """Train one run after the other in the same new folder, and describe each.
+
+    Args:
+        adapters: the submission's.
+        symbol: the class of the model, as `package.module:Name`.
+        token_ids: the data.
+        runs: for each its `config`; `resume`; `stop_at`, the number of the training batch at
+            which it is interrupted; `tokens`, how much of the data there is; and `noise`, the seed
+            that PyTorch's and numpy's own generators have before.
+    """
+    leave_the_compiler_out()
+    folder = scratch_file("")
+    folder.mkdir()
+    with contextlib.chdir(folder):  # so that no message names a folder of this run alone
+        return [_run(adapters, symbol, token_ids, Path("run"), **run) for run in runs]
+
+
+def _run(
+    adapters: ModuleType,
+    symbol: str,
+    token_ids: np.ndarray[Any, Any],
+    folder: Path,
+    config: Mapping[str, Plain],
+    resume: bool = False,
+    stop_at: int | None = None,
+    tokens: int | None = None,
+    noise: int = 0,
+) -> dict[str, Plain]:
+    torch.default_generator.manual_seed(noise)
+    np.random.seed(noise)
+    model_class, metrics = resolve(symbol), None
+    with _watched(model_class, stop_at) as calls, contextlib.suppress(_Interrupted):
+        metrics = adapters.run_training(token_ids[:tokens], dict(config), str(folder), resume)
+    return {
+        "metrics": None if metrics is None else _as_floats(metrics),
+        "calls": calls,
+        "csv": _text(folder / "metrics.csv"),
+        **_saved(adapters, model_class, config, folder / "checkpoint.pt"),
+    }
+
+
+@contextmanager
+def _watched(model_class: type[nn.Module], stop_at: int | None) -> Iterator[list[dict[str, Plain]]]:
+    """Note every call of a model of the class."""
+    calls: list[dict[str, Plain]] = []
+    forward = model_class.forward
+
+    def noting(self: nn.Module, *args: Tensor, **named: Tensor) -> Tensor:
+        token_ids = [*args, *named.values()][0]
+        trains = torch.is_grad_enabled()
+        if trains and stop_at == 1 + sum(call["gradients"] for call in calls):
+            raise _Interrupted
+        call = {"gradients": trains, "training": self.training, "ids": token_ids.cpu().clone()}
+        calls.append(call | ({"weights": _flat(self)} if trains else {}))
+        return forward(self, *args, **named)
+
+    model_class.forward = noting
+    try:
+        yield calls
+    finally:
+        model_class.forward = forward
+
+
+def _saved(
+    adapters: ModuleType, model_class: type[nn.Module], config: Mapping[str, Plain], file: Path
+) -> dict[str, Plain]:
+    """What the checkpoint holds, read with the submission's own function."""
+    if not file.exists():
+        return {"iteration": None, "saved": None}
+    model = _model(model_class, config)
+    optimizer = adapters.get_adamw_cls()(model.parameters(), lr=1e-3)
+    iteration = adapters.run_load_checkpoint(str(file), model, optimizer)
+    return {"iteration": iteration, "saved": _flat(model)}
+
+
+def plain_loop(
+    symbol: str,
+    config: Mapping[str, Plain],
+    weights: Tensor,
+    batches: Sequence[tuple[Tensor, Tensor]],
+    learning_rates: Sequence[float],
+    decay_first: bool,
+) -> dict[str, Tensor]:
+    """Train the submission's model in a plain loop of PyTorch's own functions.
+
+    Args:
+        symbol: the class of the model.
+        config: the configuration of the run.
+        weights: the first weights, in one row.
+        batches: inputs and targets of every step.
+        learning_rates: of every step.
+        decay_first: whether AdamW decays before it updates.
+
+    Returns:
+        `losses` and `norms` of every step, and the last `weights`.
+    """
+    model = _loaded(resolve(symbol), config, weights)
+    parameters = list(model.parameters())
+    means = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
+    losses, norms = [], []
+    for t, ((x, y), rate) in enumerate(zip(batches, learning_rates, strict=True), 1):
+        loss = F.cross_entropy(model(x).flatten(0, -2), y.flatten())
+        gradients = torch.autograd.grad(loss, parameters)
+        norm = torch.linalg.vector_norm(torch.cat([g.flatten() for g in gradients]))
+        losses.append(loss.detach())
+        norms.append(norm)
+        scale = min(1.0, config["max_l2_norm"] / norm.item())
+        with torch.no_grad():
+            for p, g, (m, v) in zip(parameters, gradients, means, strict=True):
+                m.lerp_(g * scale, 1 - config["beta1"])
+                v.lerp_((g * scale).square(), 1 - config["beta2"])
+                root = (v / (1 - config["beta2"] ** t)).sqrt() + config["eps"]
+                update = rate * m / (1 - config["beta1"] ** t) / root
+                shrunk = 1 - rate * config["weight_decay"]
+                p.copy_(p * shrunk - update if decay_first else (p - update) * shrunk)
+    return {"losses": torch.stack(losses), "norms": torch.stack(norms), "weights": _flat(model)}
+
+
+def logits_of_weights(
+    symbol: str, config: Mapping[str, Plain], weights: Tensor, ids: Tensor
+) -> Tensor:
+    """Ask the submission's model for its logits, with the weights of a run."""
+    with torch.no_grad():
+        logits: Tensor = _loaded(resolve(symbol), config, weights)(ids)
+    return logits
+
+
+def training_program(
+    symbol: str, token_ids: np.ndarray[Any, Any], config: Mapping[str, Plain], form: str
+) -> dict[str, Plain]:
+    """Run the program on files in a new folder, and tell how it ended and what it left.
+
+    Args:
+        symbol: the program's function, which takes the arguments of a command line.
+        token_ids: the data, written as `.npy` or, of any other `data_dtype`, as raw integers.
+        config: the configuration, without paths.
+        form: `json` or `toml`.
+    """
+    leave_the_compiler_out()
+    folder = scratch_file("")
+    folder.mkdir()
+    fields = {**config, "data": "ids.npy", "out_dir": "run"}
+    if "data_dtype" in config:
+        fields["data"] = "ids.bin"
+        token_ids.astype(str(config["data_dtype"])).tofile(folder / "ids.bin")
+    else:
+        np.save(folder / "ids.npy", token_ids)
+    lines = [f"{name} = {json.dumps(value)}" for name, value in fields.items()]
+    text = json.dumps(fields) if form == "json" else "\n".join(lines)
+    (folder / f"config.{form}").write_text(text, "utf-8")
+    status: Plain = 0
+    said = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stderr(said):
+        try:
+            resolve(symbol)(["--config", f"config.{form}"])
+        except SystemExit as stop:
+            status = stop.code if isinstance(stop.code, int | None) else 1
+    csv = _text(folder / "run" / "metrics.csv")
+    return {"status": status or 0, "csv": csv, "said": said.getvalue()}
+
+
+def last_logits(symbol: str, context_length: int, table: Tensor, ids: Tensor) -> dict[str, Plain]:
+    """Ask for the next token's logits of a model that looks its logits up by token.
+
+    Args:
+        symbol: the function that turns a model into one for decoding.
+        context_length: that of the model, which refuses longer sequences.
+        table: the logits of every token, which the model gives at each position.
+        ids: what the function is asked about.
+    """
+    model = _Table(table, context_length)
+    logits = resolve(symbol)(model, context_length)(ids)
+    return {
+        "logits": logits.detach(),
+        "requires_grad": logits.requires_grad,
+        "shown": model.shown,
+    }
+
+
+class _Table(nn.Module):
+    def __init__(self, table: Tensor, context_length: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(table)
+        self._context_length = context_length
+        self.shown: list[Tensor] = []
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        if token_ids.shape[-1] > self._context_length:
+            raise IndexError(
+                f"the sequence has {token_ids.shape[-1]} tokens, "
+                f"and context_length is {self._context_length}"
+            )
+        self.shown.append(token_ids.clone())
+        return self.table[token_ids]
+
+
+def _model(model_class: type[nn.Module], config: Mapping[str, Plain]) -> nn.Module:
+    sizes = {"rope_theta": 10000.0, **config}
+    return model_class(**{name: sizes[name] for name in _SIZES})
+
+
+def _loaded(
+    model_class: type[nn.Module], config: Mapping[str, Plain], weights: Tensor
+) -> nn.Module:
+    """A model with the weights that `_flat` has laid in one row."""
+    model = _model(model_class, config)
+    parameters = list(model.parameters())
+    parts = weights.split([p.numel() for p in parameters])
+    with torch.no_grad():
+        for parameter, part in zip(parameters, parts, strict=True):
+            parameter.copy_(part.reshape(parameter.shape))
+    return model
+
+
+def _flat(model: nn.Module) -> Tensor:
+    return torch.cat([p.detach().flatten().cpu() for p in model.parameters()])
+
+
+def _as_floats(metrics: Mapping[Any, Mapping[Any, Any]]) -> dict[int, dict[str, float]]:
+    return {int(s): {str(k): float(v) for k, v in row.items()} for s, row in metrics.items()}
+
+
+def _text(file: Path) -> str | None:
+    return file.read_text("utf-8") if file.exists() else None

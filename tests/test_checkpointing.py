@@ -1,0 +1,105 @@
+"""Checkpoints: a run that stops can go on as if it had not."""
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close, check_equal
+
+PLACES = ("path", "pathlib", "file", "memory")
+
+
+@task("checkpointing")
+def test_weights_come_back(adapters):
+    """The model's parameters and buffers are what they were, bit for bit."""
+    for dtype in ("float32", "float64", "bfloat16"):
+        seen = adapters.probe("resumed_run", place="path", iteration=3, dtype=dtype, stop=1)
+        why = f"a {dtype} model comes back changed"
+        check_close(seen["loaded"]["model"], seen["saved"]["model"], why, limit=0.0)
+
+
+@task("checkpointing")
+def test_optimizer_comes_back(adapters):
+    """The optimizer's state and settings are what they were."""
+    seen = adapters.probe("resumed_run", place="path", iteration=3)
+    found, expected = seen["loaded"]["optimizer"], seen["saved"]["optimizer"]
+    check(len(found) > 0, "the new optimizer has no state: its moments start at zero again")
+    check_close(found, expected, "the optimizer's state comes back changed", limit=0.0)
+    check_equal(seen["settings"], {"lr": 0.1, "momentum": 0.9}, "the settings come back changed")
+
+
+@task("checkpointing")
+def test_iteration_comes_back(adapters):
+    """The iteration is returned as it was saved, zero and large ones too."""
+    for iteration in (0, 1, 999, 123_456):
+        seen = adapters.probe("resumed_run", place="path", iteration=iteration, stop=1)
+        check_equal(seen["iteration"], iteration, f"iteration {iteration} comes back changed")
+
+
+@task("checkpointing")
+def test_paths_and_open_files(adapters):
+    """A checkpoint may go to a path, an open file, or memory."""
+    for place in PLACES:
+        seen = adapters.probe("resumed_run", place=place, iteration=5, stop=1)
+        why = f"through a {place} the model comes back changed"
+        check_close(seen["loaded"]["model"], seen["saved"]["model"], why, limit=0.0)
+        check_equal(seen["iteration"], 5, f"through a {place} the iteration comes back changed")
+
+
+@task("checkpointing")
+def test_resumed_run_is_the_same(adapters):
+    """A run that was stopped and resumed ends where one without a stop ends, bit for bit."""
+    seen = adapters.probe("resumed_run", place="path", iteration=4, stop=4)
+    for part in ("model", "optimizer"):
+        why = f"four steps after the checkpoint, the {part} of the resumed run is another"
+        check_close(seen["resumed"][part], seen["straight"][part], why, limit=0.0)
+
+
+@task("checkpointing")
+def test_wrong_models_are_refused(adapters):
+    """A checkpoint of another model, or of another optimizer, is an error."""
+    for kind in ("wider", "deeper", "shallower", "renamed", "groups"):
+        seen = adapters.probe("refused_load", kind=kind)
+        what = "an optimizer of two groups" if kind == "groups" else f"a {kind} model"
+        check(seen["error"], f"no error was raised, though {what} was given")
+
+
+@ours
+@task("checkpointing")
+def test_refused_loads_change_nothing(adapters):
+    """When a checkpoint doesn't fit, the model and the optimizer stay as they were."""
+    for kind in ("wider", "deeper", "shallower", "renamed", "groups"):
+        seen = adapters.probe("refused_load", kind=kind)
+        for part in ("model", "optimizer"):
+            why = f"refused ({kind}), but the {part} was changed"
+            check_close(seen["after"][part], seen["before"][part], why, limit=0.0)
+
+
+@ours
+@task("checkpointing")
+def test_wrapped_models(adapters):
+    """What torch.compile or DistributedDataParallel wraps fits the bare model, and vice versa."""
+    failed = [
+        f"{direction} {wrapper}"
+        for wrapper in ("DistributedDataParallel", "torch.compile")
+        for direction in adapters.probe("wrapped", wrapper=wrapper)
+    ]
+    check(not failed, f"the weights don't come through: {', '.join(failed)}")
+
+
+@ours
+@task("checkpointing")
+def test_files_run_no_code(adapters):
+    """A checkpoint holds tensors and numbers; a file that holds code is not run."""
+    seen = adapters.probe("loading_code")
+    check(seen["holds_objects"] is None, f"the file holds objects: {seen['holds_objects']}")
+    check(not seen["ran"], "a file with code in it was loaded, and the code has run")
+
+
+@ours
+@task("checkpointing")
+def test_old_checkpoint_stays_until_the_new_one_is_whole(adapters):
+    """A kill at any moment leaves the old file or the new one, and no others."""
+    seen = adapters.probe("replacing")
+    why = "saving writes over the old checkpoint: an error on the way leaves neither"
+    check(seen["kept"] or seen["old_bytes_kept"], why)
+    check(seen["kept"], "an error on the way of saving leaves no checkpoint, the old one is gone")
+    check(seen["old_bytes_kept"], "the new checkpoint is written over the bytes of the old one")
+    check_equal(seen["left_over"], [], "beside the checkpoint, saving leaves other files")

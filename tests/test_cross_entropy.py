@@ -1,0 +1,112 @@
+"""Cross-entropy: minus the logarithm of the probability that the right class got."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+from tests.harness.properties import check_gradients, check_inputs_kept, check_memory_layouts
+
+
+@task("cross_entropy")
+def test_cross_entropy_matches_saved_tensors(adapters, cases):
+    """The mean over the batch, as one number."""
+    cases.check(adapters.run_cross_entropy)
+
+
+@task("cross_entropy")
+def test_loss_of_large_logits(adapters, cases):
+    """Logits of any size: a gap of 100 to the target is a loss of 100, not infinity or NaN."""
+    cases.check(adapters.run_cross_entropy)
+
+
+@task("cross_entropy")
+def test_sure_and_right(adapters, cases):
+    """A model that is sure of the right class has a loss of nearly zero."""
+    cases.check(adapters.run_cross_entropy)
+
+
+@task("cross_entropy")
+def test_loss_of_any_leading_axes(adapters, cases):
+    """Any number of axes may come before the classes; the mean is over all targets."""
+    cases.check(adapters.run_cross_entropy)
+
+
+@task("cross_entropy")
+def test_loss_of_equal_logits(adapters):
+    """A model that knows nothing has a loss of log(vocab_size), whatever the targets are."""
+    for vocab_size in (2, 7, 1000):
+        targets = torch.arange(4) % vocab_size
+        loss = adapters.run_cross_entropy(inputs=torch.full((4, vocab_size), 3.0), targets=targets)
+        why = f"equal logits for {vocab_size} classes don't give log({vocab_size})"
+        check_close(loss, torch.tensor(math.log(vocab_size)), why)
+
+
+@task("cross_entropy")
+def test_shift_of_logits_changes_nothing(adapters, draw):
+    """Adding one number to all logits of a row leaves the loss as it is."""
+    targets, shift = draw.integers(6, 5), torch.tensor([[0.0], [64.0], [-64.0], [128.0], [-128.0]])
+    # Adding a number rounds the logits; take it off again, and the same rounding is on both sides.
+    rounded = (draw.normal(5, 6) + shift) - shift
+    shifted = adapters.run_cross_entropy(inputs=rounded + shift, targets=targets)
+    plain = adapters.run_cross_entropy(inputs=rounded, targets=targets)
+    check_close(shifted, plain, "adding one number to all logits of a row changes the loss")
+
+
+@task("cross_entropy")
+def test_cross_entropy_memory(adapters, draw):
+    """Logits that are not contiguous give the same loss, and all inputs stay as they were."""
+    arguments = {"inputs": draw.normal(4, 5), "targets": draw.integers(5, 4)}
+    check_inputs_kept(adapters.run_cross_entropy, arguments)
+    check_memory_layouts(adapters.run_cross_entropy, arguments, "inputs")
+
+
+@ours
+@task("cross_entropy")
+def test_cross_entropy_gradient(adapters, draw):
+    """The gradient is softmax minus one-hot, over the number of targets."""
+    for scale in (1.0, 50.0):
+        targets = draw.integers(5, 4)
+        check_gradients(
+            adapters.run_cross_entropy,
+            {"inputs": draw.normal(4, 5, scale=scale), "targets": targets},
+            lambda inputs, targets=targets: F.cross_entropy(inputs, targets),
+            "inputs",
+        )
+
+
+@ours
+@task("cross_entropy")
+def test_targets_outside_the_classes_are_refused(adapters, draw):
+    """A target of -100, -1 or vocab_size is an error: none is clamped, wrapped or left out."""
+    for target in (5, 6, -1, -100):
+        why = f"vocab_size is 5 and a target is {target}"
+        targets = torch.tensor([0, target, 2])
+        adapters.run_cross_entropy.error(why, inputs=draw.normal(3, 5), targets=targets)
+
+
+@ours
+@task("cross_entropy")
+def test_loss_of_half_precision(adapters, draw):
+    """Half-precision logits are computed with in float32, and so is the loss."""
+    targets = torch.cat([draw.integers(5, 30), torch.tensor([0])])
+    logits = torch.cat([draw.normal(30, 5, scale=4.0), torch.tensor([[-4e4, 4e4, 0, 0, 0]])])
+    for dtype in (torch.bfloat16, torch.float16):
+        half = logits.to(dtype)
+        loss = adapters.run_cross_entropy(inputs=half, targets=targets)
+        expected = F.cross_entropy(half.double(), targets)
+        check_close(loss, expected, f"the loss of {dtype} logits is off", dtype=torch.float32)
+
+
+@ours
+@task("cross_entropy")
+def test_loss_of_many_classes_in_half_precision(adapters):
+    """The sum of 70000 exponentials is more than float16 holds; the loss of them is 11.16."""
+    logits = torch.zeros(2, 70000, dtype=torch.float16)
+    loss = adapters.run_cross_entropy(inputs=logits, targets=torch.tensor([0, 69999]))
+    check(isinstance(loss, torch.Tensor), "returned no tensor")
+    expected = math.log(70000)
+    off = abs(float(loss) - expected)
+    check(off < 1e-4, f"70000 equal logits give a loss of {float(loss):.5g}, not {expected:.5g}")

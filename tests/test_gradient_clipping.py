@@ -1,0 +1,108 @@
+"""Gradient clipping: one factor for all gradients, where together they are too long."""
+
+import torch
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+
+CLIP = "cs336_basics.gradient_clipping:clip_gradients"
+
+
+@task("gradient_clipping")
+def test_one_norm_for_all_gradients(adapters, cases):
+    """The norm is that of all gradients together, and all are scaled by one factor."""
+    cases.check(adapters.probing("clipped"))
+
+
+@task("gradient_clipping")
+def test_norms_of_any_size(adapters, cases):
+    """Beside small norms, too, 1e-6 is nothing."""
+    cases.check(adapters.probing("clipped"))
+
+
+@task("gradient_clipping")
+def test_parameters_without_gradient(adapters, cases):
+    """Parameters whose grad is None are passed over."""
+    cases.check(adapters.probing("clipped"))
+
+
+@task("gradient_clipping")
+def test_short_gradients_stay(adapters, draw):
+    """Where the norm is not above the maximum nothing changes, not one bit."""
+    gradients = [draw.normal(3, 4), draw.normal(5)]
+    norm = torch.cat([g.flatten() for g in gradients]).norm().item()
+    for room in (1.001, 2.0, 1000.0):
+        seen = adapters.probe("clipping", gradients=gradients, max_l2_norm=room * norm)
+        for found, given in zip(seen["gradients"], gradients, strict=True):
+            why = f"a norm of {norm:.3g} is changed though {room * norm:.3g} is allowed"
+            check_close(found, given, why, limit=0.0)
+
+
+@task("gradient_clipping")
+def test_clipping_happens_in_place(adapters, draw):
+    """The tensors in `.grad` are written to, not exchanged, and the parameters stay."""
+    gradients = [draw.normal(3, 4), draw.normal(5)]
+    seen = adapters.probe("clipping", gradients=gradients, max_l2_norm=0.1)
+    check(all(seen["in_place"]), "`.grad` is another tensor than before")
+    check(bool((seen["values"] == 1).all()), "the parameters themselves were changed")
+
+
+@task("gradient_clipping")
+def test_clipping_of_an_iterator(adapters, draw):
+    """The parameters may come from a generator, which can be gone through only once."""
+    arguments = {"gradients": [draw.normal(3, 4), draw.normal(5)], "max_l2_norm": 0.5}
+    as_list = adapters.probe("clipping", **arguments)["gradients"]
+    as_iterator = adapters.probe("clipping", **arguments, iterator=True)["gradients"]
+    for found, expected in zip(as_iterator, as_list, strict=True):
+        norm = torch.cat([g.flatten() for g in as_iterator]).norm().item()
+        why = f"parameters from a generator: the norm is {norm:.3g} where 0.5 is allowed"
+        check_close(found, expected, why)
+
+
+@ours
+@task("gradient_clipping")
+def test_frozen_parameters_do_not_count(adapters, draw):
+    """A gradient left over on a frozen parameter neither counts nor changes."""
+    stale, live = torch.full((4,), 100.0), draw.normal(8)
+    norm = live.norm().item()
+    arguments = {"gradients": [stale, live], "frozen": [0]}
+    seen = adapters.probe("clipping", **arguments, max_l2_norm=2 * norm)
+    why = f"live gradients of norm {norm:.3g} are changed where {2 * norm:.3g} is allowed"
+    check_close(seen["gradients"][1], live, why, limit=0.0)
+    seen = adapters.probe("clipping", **arguments, max_l2_norm=norm / 2)
+    check_close(seen["gradients"][0], stale, "a frozen parameter's gradient is changed", limit=0.0)
+    check_close(seen["gradients"][1], live / 2, "the live gradients are not halved", limit=2.0)
+
+
+@ours
+@task("gradient_clipping")
+def test_nothing_to_clip(adapters):
+    """Without any gradient there is nothing to do, and no error."""
+    for gradients in ([None, None], []):
+        adapters.probe("clipping", gradients=[*gradients, None], max_l2_norm=1.0)
+
+
+@ours
+@task("gradient_clipping")
+def test_clipping_in_half_precision(adapters, draw):
+    """Squares of half-precision gradients are summed in float32: 300² is beyond float16."""
+    wide = draw.normal(40, scale=300.0)
+    for dtype in (torch.float16, torch.bfloat16):
+        half = wide.to(dtype)
+        expected = half.double() / half.double().norm()
+        seen = adapters.probe("clipping", gradients=[half[:30], half[30:]], max_l2_norm=1.0)
+        found = torch.cat(seen["gradients"])
+        why = f"{dtype} gradients of norm {half.double().norm():.4g} are not clipped to 1"
+        check_close(found, expected, why, dtype=dtype, limit=2.0)
+
+
+@ours
+@task("gradient_clipping")
+def test_norm_is_returned(adapters, draw):
+    """`clip_gradients` returns the norm before clipping, which is worth a look in training."""
+    gradients = [draw.normal(3, 4), None, draw.normal(5)]
+    norm = torch.cat([g.flatten() for g in gradients if g is not None]).norm()
+    for max_l2_norm in (0.1, 1000.0):
+        seen = adapters.probe("clipping", gradients=gradients, max_l2_norm=max_l2_norm, symbol=CLIP)
+        why = f"the norm is {norm.item():.4g} and another was returned"
+        check_close(seen["returned"], norm, why)

@@ -1,0 +1,61 @@
+"""The learning-rate schedule: up in a line, down along a cosine, then level."""
+
+import torch
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+
+
+@task("lr_schedule")
+def test_schedule_matches_saved_numbers(adapters, cases):
+    """Every iteration from the first to the end of the cosine."""
+    cases.check(adapters.probing("schedule"))
+
+
+@task("lr_schedule")
+def test_rates_are_used(adapters, cases):
+    """Both rates are arguments: the lower one is not always a tenth of the higher."""
+    cases.check(adapters.probing("schedule"))
+
+
+@task("lr_schedule")
+def test_warm_up(adapters, cases):
+    """Iteration 0 has a rate of zero, and iteration `warmup_iters` the highest."""
+    cases.check(adapters.probing("schedule"))
+
+
+@task("lr_schedule")
+def test_after_the_cosine(adapters, cases):
+    """From `cosine_cycle_iters` on the rate stays at its minimum."""
+    cases.check(adapters.probing("schedule"))
+
+
+@task("lr_schedule")
+def test_without_warm_up(adapters, cases):
+    """`warmup_iters` may be 0: the first rate is the highest."""
+    cases.check(adapters.probing("schedule"))
+
+
+@ours
+@task("lr_schedule")
+def test_without_cosine(adapters, cases):
+    """`cosine_cycle_iters` may be `warmup_iters`: the minimum follows the warm-up at once."""
+    cases.check(adapters.probing("schedule"))
+
+
+@task("lr_schedule")
+def test_cosine_is_symmetric(adapters):
+    """As far as the rate has fallen below the highest, it has yet to fall at the mirrored place."""
+    arguments = {
+        "max_learning_rate": 0.8,
+        "min_learning_rate": 0.2,
+        "warmup_iters": 10,
+        "cosine_cycle_iters": 30,
+    }
+    rates = adapters.probe("schedule", iterations=list(range(10, 31)), **arguments)
+    sums = rates + rates.flip(0)
+    ones = torch.ones(21, dtype=torch.float64)
+    check_close(sums, ones, "rates at mirrored places don't sum to the highest plus the lowest")
+    falls = rates[:-1] - rates[1:]
+    check(bool((falls > 0).all()), "the rate does not fall all the way down the cosine")
+    check(bool(falls.argmax() in (9, 10)), "the rate does not fall fastest half-way")
