@@ -19,7 +19,7 @@ PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S
 _PRETOKEN = regex.compile(PATTERN)
 _WORD = re.compile(r"[^\S\x1c-\x1f]*[\S\x1c-\x1f]+|\s+")
 _CUT = regex.compile(r"(?r)(?<=\p{L})\P{L}|(?<=\p{N})\P{N}|(?<=\S)\s")
-_CHUNK_BYTES = 4 << 20
+_CHUNK_BYTES = 1 << 20
 _WINDOW_BYTES = 1 << 7
 _BYTES_FOR_EACH_PROCESS = 8 << 20
 
