@@ -1,0 +1,1 @@
+"""Small programs to look at one's own model with."""
