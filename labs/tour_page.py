@@ -23,7 +23,7 @@ main { max-width: 46rem; margin: 0 auto; padding: 3rem 1.25rem 5rem; }
 h1 { font-size: 2.1rem; line-height: 1.2; margin: 0 0 .5rem; letter-spacing: -.02em; }
 h2 { font-size: 1.2rem; margin: 3rem 0 .5rem; }
 p { margin: .5rem 0 1rem; } .soft { color: var(--soft); }
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem;
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: .75rem;
   margin: 2rem 0; }
 .fact, blockquote { background: var(--card); border: 1px solid var(--line); border-radius: 12px;
   padding: .9rem 1.1rem; }

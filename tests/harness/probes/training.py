@@ -98,7 +98,7 @@ def adamw_closure(adapters: ModuleType, start: float, settings: Settings) -> dic
         with torch.enable_grad():
             loss = parameter.square().sum()
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return loss.detach()
 
     losses = [optimizer.step(closure) for _ in range(2)]
