@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 EXAMPLES := build/examples
 
-.PHONY: help grade test prove mutation bench lint fixtures figures clean
+.PHONY: help grade test prove mutation bench bench.step tour lint fixtures figures clean
 
 help:  ## Say what can be made.
 	@grep -hE '^[a-z.]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -42,6 +42,12 @@ prove: .venv  ## Run the long proofs whole, and write their result under docs/.
 bench: .venv  ## Measure ratios of time, in one run.
 	$(BIN)/python -m benchmarks.suite
 	$(BIN)/python -m benchmarks.tokenizer
+
+bench.step: .venv  ## Measure a training step against Hugging Face transformers.
+	$(BIN)/python -m benchmarks.training_step
+
+tour: .venv  ## Go the whole way with the solution, from a text to a model that writes.
+	@cd staff/solution && ../../$(BIN)/python -m labs.tour --out ../../build/tour
 
 fixtures: .venv  ## Build the saved cases anew.
 	$(BIN)/cs336 fixtures build

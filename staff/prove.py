@@ -1,5 +1,7 @@
 """The long proofs, whole: `make prove` runs every mistake and alternate through the grader.
 
+It also kills training runs at fifty random moments, and resumes them.
+
 The result is written to `docs/proof.md` with its date. A sample of the same runs in the staff
 tests.
 """
@@ -29,6 +31,7 @@ from staff.catalogue.patches import (
 from staff.grader.grade import Grade
 from staff.grader.run import Grading, grade_all
 from staff.grader.sandbox import choose
+from staff.killing import killed_moments
 from staff.paths import ROOT, SOLUTION
 from tests.harness.fixtures import FIXTURES
 from tests.harness.rubric import Rubric, read_rubric
@@ -68,6 +71,17 @@ def judge_public(rubric: Rubric) -> list[Verdict]:
     """Grade the submissions in the public layout."""
     grades = grade_all(PUBLIC, _how(rubric))
     return [Verdict(g.submission, "public", _earned(g), _short_of_all(g)) for g in grades]
+
+
+def judge_kills(moments: int = 50) -> list[Verdict]:
+    """Kill training runs at random moments; resumed, each must end as if it had not been."""
+    verdicts = []
+    for i, moment in enumerate(killed_moments(moments), 1):
+        kills = ", ".join(f"{when:.2f} s" for when in moment.kills)
+        problem = None if moment.equal else "ends unlike the undisturbed run"
+        steps = f"{', '.join(map(str, moment.steps))} steps saved"
+        verdicts.append(Verdict(f"run {i}, killed after {kills}", "killed run", steps, problem))
+    return verdicts
 
 
 def _verdict(patch: Patch, grade: Grade) -> Verdict:
@@ -111,6 +125,7 @@ def report(verdicts: Sequence[Verdict]) -> str:
         ("mistake", "lose points in their task"),
         ("alternate", "keep every point"),
         ("public", "earn every point they are offered"),
+        ("killed run", "end as if nothing had happened, bit for bit"),
     ):
         mine = [verdict for verdict in verdicts if verdict.kind == kind]
         right = sum(verdict.problem is None for verdict in mine)
@@ -126,6 +141,7 @@ def main() -> None:
     with TemporaryDirectory(prefix="proof-") as scratch:
         verdicts = judge([*load_mistakes(), *load_alternates()], rubric, Path(scratch))
     verdicts += judge_public(rubric)
+    verdicts += judge_kills()
     REPORT.write_text(report(verdicts), "utf-8")
     console = Console(highlight=False)
     short = [verdict for verdict in verdicts if verdict.problem]
