@@ -32,6 +32,7 @@ import torch
 from staff.grader.fresh import in_words_of
 from staff.grader.grade import SuiteRun
 from staff.grader.remote import Remote, Workers
+from staff.grader.sandbox import linux
 from staff.paths import ROOT, TESTS
 from tests.harness.errors import HarnessError
 from tests.harness.fingerprints import Seen
@@ -95,6 +96,7 @@ def run_warm(
         env=_clean(os.environ) | _PATIENT | dict(environment or {}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        pass_fds=sorted({job.workers.line for job in jobs if job.workers}),
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -254,6 +256,8 @@ def _outcome(suite: Suite, job: Job) -> Outcome:
 
 def main() -> None:
     """Run the jobs that come in."""
+    if sys.platform == "linux":
+        linux.hide()  # where workers run as the same user, they can't read this process
     warnings.simplefilter("ignore")
     jobs = msgspec.json.decode(sys.stdin.buffer.read(), type=list[Job])
     out = os.dup(1)
