@@ -30,6 +30,7 @@ from staff.grader.grade import Grade
 from staff.grader.run import grade_all
 from staff.grader.sandbox import choose
 from staff.paths import ROOT, SOLUTION
+from staff.proofs.frames import fuzz
 from tests.harness.fixtures import FIXTURES
 from tests.harness.rubric import Rubric, read_rubric
 
@@ -38,6 +39,10 @@ PUBLIC = tuple(
     sorted(p.parent for p in (ROOT / "staff/catalogue/alternates").glob("*/cs336_basics"))
 )
 """Whole submissions in the public layout, which must earn every point they are offered."""
+
+
+FRAMES = 100_000
+"""Hostile frames that the protocol must survive."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,17 @@ def judge_public(rubric: Rubric) -> list[Verdict]:
     """Grade the submissions in the public layout."""
     grades = grade_all(PUBLIC, FIXTURES, rubric.limits, choose("auto"))
     return [Verdict(g.submission, "public", _earned(g), _short_of_all(g)) for g in grades]
+
+
+def judge_protocol(count: int = FRAMES) -> str:
+    """Send hostile frames, and say what came of them.
+
+    Raises:
+        Exception: one came through, stopped the receiver, or took long or much memory.
+    """
+    seen = fuzz(count)
+    errors = seen.total() - seen["plain data"]
+    return f"{count} hostile frames: {errors} errors, {seen['plain data']} of plain data, no more"
 
 
 def _verdict(patch: Patch, grade: Grade) -> Verdict:
@@ -93,8 +109,8 @@ def _earned(grade: Grade) -> str:
     return "—" if result is None else f"{result.earned:.2f} / {result.possible:g}"
 
 
-def report(verdicts: Sequence[Verdict]) -> str:
-    """Write the verdicts as Markdown."""
+def report(verdicts: Sequence[Verdict], protocol: str) -> str:
+    """Write the verdicts, and the line about the protocol, as Markdown."""
     day = datetime.datetime.now(datetime.UTC).date()
     lines = [
         "# Proof",
@@ -111,7 +127,7 @@ def report(verdicts: Sequence[Verdict]) -> str:
         mine = [verdict for verdict in verdicts if verdict.kind == kind]
         right = sum(verdict.problem is None for verdict in mine)
         lines.append(f"- {kind}: {right} of {len(mine)} {promise}")
-    lines += ["", "| submission | kind | points | |", "|---|---|---|---|"]
+    lines += [f"- protocol: {protocol}", "", "| submission | kind | points | |", "|---|---|---|---|"]
     lines += [f"| {v.name} | {v.kind} | {v.earned} | {v.problem or '✓'} |" for v in verdicts]
     return "\n".join(lines) + "\n"
 
@@ -122,7 +138,7 @@ def main() -> None:
     with TemporaryDirectory(prefix="proof-") as scratch:
         verdicts = judge([*load_mistakes(), *load_alternates()], rubric, Path(scratch))
     verdicts += judge_public(rubric)
-    REPORT.write_text(report(verdicts), "utf-8")
+    REPORT.write_text(report(verdicts, judge_protocol()), "utf-8")
     console = Console(highlight=False)
     short = [verdict for verdict in verdicts if verdict.problem]
     for verdict in short:
