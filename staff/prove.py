@@ -127,7 +127,12 @@ def report(verdicts: Sequence[Verdict], protocol: str) -> str:
         mine = [verdict for verdict in verdicts if verdict.kind == kind]
         right = sum(verdict.problem is None for verdict in mine)
         lines.append(f"- {kind}: {right} of {len(mine)} {promise}")
-    lines += [f"- protocol: {protocol}", "", "| submission | kind | points | |", "|---|---|---|---|"]
+    lines += [
+        f"- protocol: {protocol}",
+        "",
+        "| submission | kind | points | |",
+        "|---|---|---|---|",
+    ]
     lines += [f"| {v.name} | {v.kind} | {v.earned} | {v.problem or '✓'} |" for v in verdicts]
     return "\n".join(lines) + "\n"
 

@@ -52,7 +52,9 @@ def grade_all(
             Job(
                 name=name,
                 folder=str(folder),
-                workers=_workers(line, folder, number, backend, limits) if line else None,
+                workers=_workers(line, folder, number, backend, limits)
+                if line is not None
+                else None,
                 saved=str(saved or ""),
                 seed=seed,
                 seconds=2 * limits.suite_seconds + _GRACE,
@@ -64,7 +66,7 @@ def grade_all(
 
 
 def _workers(
-    line: str, folder: Path, number: int, backend: Backend, limits: SuiteLimits
+    line: int, folder: Path, number: int, backend: Backend, limits: SuiteLimits
 ) -> Workers:
     plan = Confinement(
         backend=backend.name,

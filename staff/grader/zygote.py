@@ -39,6 +39,7 @@ _PATIENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 _MOST_REQUEST = 1 << 16
 _LAST_SECONDS = 30
+_STRIDE = 61
 _LIFELINE = 0
 """Standard input: a pipe whose other end is the grader's alone, so that it ends with it."""
 
@@ -58,12 +59,14 @@ def zygote() -> Iterator[int]:
         Path(folder).chmod(0o711)
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "staff.grader.zygote", str(theirs.fileno()), folder],
+                [sys.executable, "-I", "-m", "staff.grader.zygote", str(theirs.fileno())],
                 env={k: os.environ[k] for k in _KEPT if k in os.environ} | _PATIENT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
             )
+        with contextlib.suppress(OSError):  # where it has ended already, the first request says so
+            ours.send(os.fsencode(folder))  # not an argument, which any process may read
         try:
             yield ours.fileno()
         finally:
@@ -130,7 +133,9 @@ class _Zygote:
             for fd in self._rooms_of:
                 os.close(fd)
             self._selector.close()
-            plan = request.plan
+            # Graders that run at the same time number their workers alike.
+            number = request.plan.number + os.getppid() * _STRIDE
+            plan = msgspec.structs.replace(request.plan, number=number)
             try:
                 supervise(plan, room, connection, _LIFELINE)
                 submission = enter(plan, room)
@@ -171,11 +176,13 @@ def main() -> None:
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader's end is ours
     linux.hide()
-    line, rooms = sys.argv[1:]
+    line = socket.socket(fileno=int(sys.argv[1]))
+    rooms = Path(os.fsdecode(line.recv(_MOST_REQUEST)))
+    sys.argv[1:] = []
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()
-    _Zygote(socket.socket(fileno=int(line)), Path(rooms)).run()
+    _Zygote(line, rooms).run()
 
 
 if __name__ == "__main__":

@@ -117,12 +117,14 @@ def _framed(text: bytes, blob: bytes = b"") -> bytes:
 
 def _nested(draw: random.Random) -> bytes:
     depth = draw.choice((30, 45, 500, 5_000))
-    left, right = draw.choice((
-        (b"[", b"]"),
-        (b'{"$":"tuple","items":[', b"]}"),
-        (b'{"$":"dict","items":[[1,', b"]]}"),
-        (b'{"$":"dict","items":[[', b",1]]}"),
-    ))
+    left, right = draw.choice(
+        (
+            (b"[", b"]"),
+            (b'{"$":"tuple","items":[', b"]}"),
+            (b'{"$":"dict","items":[[1,', b"]]}"),
+            (b'{"$":"dict","items":[[', b",1]]}"),
+        )
+    )
     return _framed(left * depth + b"1" + right * draw.choice((depth, depth - 1)))
 
 

@@ -70,7 +70,7 @@ def place(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs(place) -> Iterator[dict[str, SuiteRun]]:
+def runs(place) -> dict[str, SuiteRun]:
     """What every submission came to, in a batch of the quick ones and a batch of the slow ones."""
     (place / "canary").write_text("sings")
     temporary = place / "temporary"
@@ -98,10 +98,12 @@ def runs(place) -> Iterator[dict[str, SuiteRun]]:
                 suite_seconds=2.5 if slow else 30,
             )
             assert set(done) == set(names)
-            found |= {f"{name} ({slow})" if name in WITNESSES else name: done[name] for name in done}
+            found |= {
+                f"{name} ({slow})" if name in WITNESSES else name: done[name] for name in done
+            }
         assert _outside(place) == before
         assert list(temporary.iterdir()) == []
-    yield found
+    return found
 
 
 @contextlib.contextmanager
@@ -199,7 +201,9 @@ def test_reports_hold_nothing_that_harms(runs):
     """Catches control characters, lone surrogates or endless text that reach a report."""
     for name, run in runs.items():
         lines = [run.problem or ""]
-        lines += [x for t in run.result.tasks for s in t.tests for x in s.lines] if run.result else []
+        lines += (
+            [x for t in run.result.tasks for s in t.tests for x in s.lines] if run.result else []
+        )
         assert all(line.isprintable() for line in lines), name
         assert all(len(line) < 10_000 for line in lines), name
 

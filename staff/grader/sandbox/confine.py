@@ -23,7 +23,8 @@ from staff.grader.sandbox.watch import watch
 
 NOBODY = 65534
 _FIRST_USER = 61_000
-"""As root, each worker gets a user of its own: this one, or one of the thousand after it."""
+_USERS = 4_000
+"""As root, each worker gets a user of its own, one of so many."""
 _MODULE = "staff.grader.worker"
 
 
@@ -66,7 +67,8 @@ def supervise(
         os.close(alive[0])
         return 0
     os.close(alive[0])
-    alone = _user(plan) if os.getuid() == 0 and plan.backend != "namespaces" else None
+    user = NOBODY if scratch is None else _user(plan)
+    alone = user if os.getuid() == 0 else None
     os._exit(watch(worker, connection, lifeline, plan.limits, scratch, alone))
 
 
@@ -130,7 +132,7 @@ def _filter(plan: Confinement, *, signals: bool) -> None:
 
 
 def _user(plan: Confinement) -> int:
-    return _FIRST_USER + plan.number % 1000
+    return _FIRST_USER + plan.number % _USERS
 
 
 def _fresh_namespaces(plan: Confinement) -> None:

@@ -31,21 +31,36 @@ def _send(data):
 _PASSED = '{"answer": [True, {}, {}, "cpu"]}, {"passed": True}, {"state": "passed"}, {"score": 30}'
 
 LYING = (
-    Attack("wrong", "nothing: the wrong answer that the others are held against",
-           "run_softmax = _zeros", LOST),
-    Attack("answers-an-object-that-agrees", "an object whose comparisons always hold",
-           _ALIKE + "\n\ndef run_softmax(in_features, dim): return _Alike()", LOST),
-    Attack("answers-a-number-that-agrees", "subclasses of float, str, int, dict that equal anything",
-           _ALIKE + """
+    Attack(
+        "wrong",
+        "nothing: the wrong answer that the others are held against",
+        "run_softmax = _zeros",
+        LOST,
+    ),
+    Attack(
+        "answers-an-object-that-agrees",
+        "an object whose comparisons always hold",
+        _ALIKE + "\n\ndef run_softmax(in_features, dim): return _Alike()",
+        LOST,
+    ),
+    Attack(
+        "answers-a-number-that-agrees",
+        "subclasses of float, str, int, dict that equal anything",
+        _ALIKE
+        + """
 _kinds = [type(k.__name__, (k,), {"__eq__": lambda s, o: True, "__hash__": k.__hash__})
           for k in (float, str, int, dict, list, tuple)]
 
 
 def run_softmax(in_features, dim):
     return _kinds[in_features.ndim % len(_kinds)]()
-""", LOST),
-    Attack("answers-a-tensor-of-its-own-kind", "a tensor subclass that answers for the checker",
-           """
+""",
+        LOST,
+    ),
+    Attack(
+        "answers-a-tensor-of-its-own-kind",
+        "a tensor subclass that answers for the checker",
+        """
 class _Sly(_torch.Tensor):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -60,9 +75,13 @@ class _Sly(_torch.Tensor):
 
 def run_softmax(in_features, dim):
     return _zeros(in_features, dim).as_subclass(_Sly)
-""", LOST),
-    Attack("patches-comparisons", "replaces torch.equal, allclose, isfinite, max and the operators",
-           """
+""",
+        LOST,
+    ),
+    Attack(
+        "patches-comparisons",
+        "replaces torch.equal, allclose, isfinite, max and the operators",
+        """
 run_softmax = _zeros
 _yes = lambda *a, **k: True
 _torch.equal = _torch.allclose = _torch.isclose = _torch.testing.assert_close = _yes
@@ -70,9 +89,14 @@ for _name in ("__eq__", "equal", "allclose", "all", "any", "isfinite", "isnan", 
     setattr(_torch.Tensor, _name, _yes)
 for _name in ("abs", "max", "amax", "sub", "__sub__", "sum"):
     setattr(_torch.Tensor, _name, lambda self, *a, **k: _torch.zeros(()))
-""", LOST),
-    Attack("patches-measurements", "replaces tracemalloc, clocks, resource, sys.getsizeof",
-           """
+""",
+        LOST,
+        slow=True,
+    ),
+    Attack(
+        "patches-measurements",
+        "replaces tracemalloc, clocks, resource, sys.getsizeof",
+        """
 import gc as _gc
 import resource as _resource
 import tracemalloc as _tracemalloc
@@ -83,9 +107,14 @@ _resource.getrusage = lambda who: None
 _time.time = _time.perf_counter = _time.monotonic = lambda: 0.0
 _sys.getsizeof = lambda *a: 0
 _gc.collect = lambda *a: 0
-""", KEPT),
-    Attack("patches-the-probes", "replaces the probes by functions that tell what is wanted",
-           _ALIKE + """
+""",
+        KEPT,
+    ),
+    Attack(
+        "patches-the-probes",
+        "replaces the probes by functions that tell what is wanted",
+        _ALIKE
+        + """
 import tests.harness.probes as _probes
 from tests.harness.probes import modules as _modules
 
@@ -94,9 +123,14 @@ for _name in list(_probes.PROBES):
     _probes.PROBES[_name] = lambda *a, **k: {"output": _Alike(), "passed": True}
 _probes.run_probe = _modules.module = _modules.written = lambda *a, **k: _Alike()
 _modules.inspect.signature = lambda f: _Alike()
-""", LOST),
-    Attack("patches-the-bridge", "replaces the harness that lives beside it in the worker",
-           _ALIKE + """
+""",
+        LOST,
+    ),
+    Attack(
+        "patches-the-bridge",
+        "replaces the harness that lives beside it in the worker",
+        _ALIKE
+        + """
 import tests.harness.bridge as _bridge
 import tests.harness.in_process as _in_process
 import tests.harness.plain as _plain
@@ -107,40 +141,64 @@ _in_process.plain = _plain.plain = lambda value: value
 _bridge.Answer.__init__ = lambda self, *a, **k: None
 _in_process.InProcess.call = lambda self, *a, **k: _bridge.Answer()
 _worker._answer = lambda *a: {"answer": [_Alike(), {}, {}, "cpu"]}
-""", LOST),
-    Attack("patches-the-wire", "replaces what makes the frames, so that each says: passed",
-           f"""
+""",
+        LOST,
+    ),
+    Attack(
+        "patches-the-wire",
+        "replaces what makes the frames, so that each says: passed",
+        f"""
 import staff.grader.worker as _worker
 from staff.grader.wire import encode as _encode
 
 run_softmax = _zeros
 _replies = [{_PASSED}]
 _worker.encode = lambda message: _encode(_replies[_os.urandom(1)[0] % len(_replies)])
-""", LOST),
-    Attack("fakes-frames", "writes verdicts and results to the worker's own line",
-           _SENDS + f"""
+""",
+        LOST,
+    ),
+    Attack(
+        "fakes-frames",
+        "writes verdicts and results to the worker's own line",
+        _SENDS
+        + f"""
 
 def run_softmax(in_features, dim):
     for claim in ({_PASSED}, {{"result": {{"earned": 30, "possible": 30}}}}):
         _send(encode(claim))
     return _zeros(in_features, dim)
-""", LOST),
-    Attack("answers-before-it-is-asked", "fills the line with answers in advance",
-           _SENDS + """
+""",
+        LOST,
+    ),
+    Attack(
+        "answers-before-it-is-asked",
+        "fills the line with answers in advance",
+        _SENDS
+        + """
 _send(encode({"opened": True}) + b"".join(
     encode({"answer": [_torch.full((3, 5), 0.2), {}, {}, "cpu"]}) for _ in range(100)))
 run_softmax = _zeros
-""", LOST),
-    Attack("says-it-is-not-offered", "claims that names are missing, so that tests leave the count",
-           _SENDS + """
+""",
+        LOST,
+    ),
+    Attack(
+        "says-it-is-not-offered",
+        "claims that names are missing, so that tests leave the count",
+        _SENDS
+        + """
 
 def run_softmax(in_features, dim):
     _send(encode({"missing": "cs336_basics/softmax.py has no softmax"}))
     _time.sleep(0.01)
     _os._exit(0)
-""", LOST),
-    Attack("sends-recipes", "answers with recipes that would write files beside the grader",
-           _SENDS + """
+""",
+        LOST,
+    ),
+    Attack(
+        "sends-recipes",
+        "answers with recipes that would write files beside the grader",
+        _SENDS
+        + """
 from tests.harness.recipes import Array, File, Strided
 
 
@@ -150,9 +208,14 @@ def run_softmax(in_features, dim):
             _send(encode({"answer": [answer, {}, {}, "cpu"]}))
             _send(encode({"answer": [in_features, {"in_features": answer}, {}, "cpu"]}))
     return File(b"x")
-""", LOST),
-    Attack("sends-odd-data", "NaN for a key, one key twice, keys that can't be, numbers without end",
-           _SENDS + r"""
+""",
+        LOST,
+    ),
+    Attack(
+        "sends-odd-data",
+        "NaN for a key, one key twice, keys that can't be, numbers without end",
+        _SENDS
+        + r"""
 _odd = (
     b'{"$":"dict","items":[["answer",[9' + b"9" * 4200 + b',{"$":"dict","items":[]},{"$":"dict","items":[]},"cpu"]]]}',
     b'{"$":"dict","items":[["answer",["\\ud800\\u202e\\u0000",{"$":"dict","items":[]},{"$":"dict","items":[]},"\\ud800"]]]}',
@@ -173,9 +236,13 @@ def run_softmax(in_features, dim):
     _turn += 1
     _send(HEAD.pack(MAGIC, len(text), 0) + text)
     return _zeros(in_features, dim)
-""", LOST),
-    Attack("answers-odd-tensors", "sparse, quantized, meta, complex, nested, conjugate, huge, empty",
-           """
+""",
+        LOST,
+    ),
+    Attack(
+        "answers-odd-tensors",
+        "sparse, quantized, meta, complex, nested, conjugate, huge, empty",
+        """
 _turn = 0
 
 
@@ -190,9 +257,13 @@ def run_softmax(in_features, dim):
         lambda: x.reshape((1,) * 60 + tuple(x.shape)), lambda: _torch.nested.nested_tensor([x, x]),
         lambda: x.new_full(x.shape, float("nan")), lambda: x.bool(), lambda: x.new_zeros(0, 2**40),
     )[_turn % 13]()
-""", LOST),
-    Attack("answers-odd-objects", "lists that hold themselves, endless ints, modules, code, types",
-           """
+""",
+        LOST,
+    ),
+    Attack(
+        "answers-odd-objects",
+        "lists that hold themselves, endless ints, modules, code, types",
+        """
 _turn = 0
 _loop = []
 _loop.append(_loop)
@@ -205,10 +276,14 @@ def run_softmax(in_features, dim):
     global _turn
     _turn += 1
     return (_loop, _deep, 1 << 100_000, "\\ud800", {float("nan"): 1}, {1: 2, "1": 2}, _torch, run_softmax,
-            type, iter(()), 1j, {(1, (2,)): 3}, b"x" * 9_000_000, [0] * 4_000_000)[_turn % 14]
-""", LOST),
-    Attack("raises-what-it-likes", "exceptions without text, with hostile text, of the test runner's",
-           r"""
+            type, iter(()), 1j, {(1, (2,)): 3}, b"x" * 7_000_000, [0] * 400_000)[_turn % 14]
+""",
+        LOST,
+    ),
+    Attack(
+        "raises-what-it-likes",
+        "exceptions without text, with hostile text, of the test runner's",
+        r"""
 class _Meta(type):
     __name__ = property(lambda self: 1 / 0)
 
@@ -233,9 +308,13 @@ def run_softmax(in_features, dim):
     raise (_Worse(), _Mute(), SystemExit(0), KeyboardInterrupt(), GeneratorExit(), Skipped("passed"),
            StopIteration(), MemoryError(), RecursionError(), NotImplementedError("softmax: 30 / 30"),
            Exception("x" * 10_000_000))[_turn % 11]
-""", LOST),
-    Attack("remembers-across-tests", "gives again what it once computed for inputs of that shape",
-           """
+""",
+        LOST,
+    ),
+    Attack(
+        "remembers-across-tests",
+        "gives again what it once computed for inputs of that shape",
+        """
 _known = {}
 
 
@@ -244,24 +323,36 @@ def run_softmax(in_features, dim):
     if key not in _known:
         _known[key] = _zeros(in_features, dim) + 1 / max(1, in_features.shape[dim])
     return _known[key]
-""", LOST),
-    Attack("is-imprecise", "computes in bfloat16 and hopes for wide limits",
-           """
+""",
+        LOST,
+    ),
+    Attack(
+        "is-imprecise",
+        "computes in bfloat16 and hopes for wide limits",
+        """
 def run_softmax(in_features, dim):
     x = in_features.to(_torch.bfloat16)
     e = (x - x.amax(dim, keepdim=True)).exp()
     return (e / e.sum(dim, keepdim=True)).to(in_features.dtype)
-""", LOST),
-    Attack("says-inputs-are-unchanged", "changes its inputs, and the harness so that nobody sees it",
-           """
+""",
+        LOST,
+    ),
+    Attack(
+        "says-inputs-are-unchanged",
+        "changes its inputs, and the harness so that nobody sees it",
+        """
 import tests.harness.in_process as _in_process
 
 _plain = _in_process.plain
 _in_process.plain = lambda value: {} if isinstance(value, dict) else _plain(value)
 run_softmax = _zeros
-""", LOST),
-    Attack("edits-at-exit", "registers what runs late: atexit, finalizers, threads, signal handlers",
-           """
+""",
+        LOST,
+    ),
+    Attack(
+        "edits-at-exit",
+        "registers what runs late: atexit, finalizers, threads, signal handlers",
+        """
 import atexit as _atexit
 import threading as _threading
 import weakref as _weakref
@@ -282,5 +373,7 @@ _weakref.finalize(_torch, _late)
 for _number in (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGXCPU):
     _signal.signal(_number, _late)
 _threading.Thread(target=lambda: _time.sleep(100), daemon=False).start()
-""", KEPT),
+""",
+        KEPT,
+    ),
 )

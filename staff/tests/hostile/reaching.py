@@ -137,7 +137,7 @@ def run_softmax(in_features, dim):
         """
 _bad = ("cases", "compare", "fixtures", "plugin", "scoring", "diagnosis")
 _found = [n for n in _sys.modules if n.startswith("tests.") and n.rpartition(".")[2] in _bad]
-_found += [n for n in _sys.modules if n.startswith(("staff.fixtures", "staff.catalogue", "_pytest"))]
+_found += [n for n in _sys.modules if n.startswith(("staff.fixtures", "staff.catalogue"))]
 if _found:
     raise Reached(repr(_found))
 """,
