@@ -12,7 +12,7 @@ import datetime
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,8 +31,9 @@ from staff.catalogue.patches import (
 from staff.grader.grade import Grade
 from staff.grader.run import Grading, grade_all
 from staff.grader.sandbox import choose
-from staff.killing import killed_moments
 from staff.paths import ROOT, SOLUTION
+from staff.proofs.frames import fuzz
+from staff.proofs.killing import killed_moments
 from tests.harness.fixtures import FIXTURES
 from tests.harness.rubric import Rubric, read_rubric
 
@@ -41,6 +42,10 @@ PUBLIC = tuple(
     sorted(p.parent for p in (ROOT / "staff/catalogue/alternates").glob("*/cs336_basics"))
 )
 """Whole submissions in the public layout, which must earn every point they are offered."""
+
+
+FRAMES = 100_000
+"""Hostile frames that the protocol must survive."""
 
 
 @dataclass(frozen=True)
@@ -54,22 +59,37 @@ class Verdict:
     """What is wrong with that; None where it is right."""
 
 
-def _how(rubric: Rubric) -> Grading:
-    return Grading(cases=FIXTURES, rubric=rubric, backend=choose("auto"))
+def _how(rubric: Rubric, sandbox: str) -> Grading:
+    return Grading(cases=FIXTURES, rubric=rubric, backend=choose(sandbox))
 
 
 def judge(patches: Sequence[Patch], rubric: Rubric, scratch: Path) -> list[Verdict]:
-    """Grade the solution with each patch by itself, and hold the points against the promise."""
+    """Grade the solution with each patch by itself, and hold the points against the promise.
+
+    Each is graded twice, in the sandbox and in the grader's own process: the results must be equal.
+    """
     folders = [patched([patch], SOLUTION, scratch / patch.id) for patch in patches]
     by_name = {patch.id: patch for patch in patches}
-    grades = grade_all(folders, _how(rubric))
-    shown = track(grades, "grading", total=len(folders), console=Console(stderr=True))
-    return sorted((_verdict(by_name[g.submission], g) for g in shown), key=lambda v: v.name)
+    console = Console(stderr=True)
+    grades = grade_all(folders, _how(rubric, "auto"))
+    confined = list(track(grades, "in the sandbox", total=len(folders), console=console))
+    grades = grade_all(folders, _how(rubric, "mock"))
+    free = {
+        grade.submission: grade.run.result
+        for grade in track(grades, "in process", total=len(folders), console=console)
+    }
+    verdicts = []
+    for grade in confined:
+        verdict = _verdict(by_name[grade.submission], grade)
+        if verdict.problem is None and grade.run.result != free[grade.submission]:
+            verdict = replace(verdict, problem="another result in process than in the sandbox")
+        verdicts.append(verdict)
+    return sorted(verdicts, key=lambda verdict: verdict.name)
 
 
 def judge_public(rubric: Rubric) -> list[Verdict]:
     """Grade the submissions in the public layout."""
-    grades = grade_all(PUBLIC, _how(rubric))
+    grades = grade_all(PUBLIC, _how(rubric, "auto"))
     return [Verdict(g.submission, "public", _earned(g), _short_of_all(g)) for g in grades]
 
 
@@ -82,6 +102,17 @@ def judge_kills(moments: int = 50) -> list[Verdict]:
         steps = f"{', '.join(map(str, moment.steps))} steps saved"
         verdicts.append(Verdict(f"run {i}, killed after {kills}", "killed run", steps, problem))
     return verdicts
+
+
+def judge_protocol(count: int = FRAMES) -> str:
+    """Send hostile frames, and say what came of them.
+
+    Raises:
+        Exception: one came through, stopped the receiver, or took long or much memory.
+    """
+    seen = fuzz(count)
+    errors = seen.total() - seen["plain data"]
+    return f"{count} hostile frames: {errors} errors, {seen['plain data']} of plain data, no more"
 
 
 def _verdict(patch: Patch, grade: Grade) -> Verdict:
@@ -111,8 +142,8 @@ def _earned(grade: Grade) -> str:
     return "—" if result is None else f"{result.earned:.2f} / {result.possible:g}"
 
 
-def report(verdicts: Sequence[Verdict]) -> str:
-    """Write the verdicts as Markdown."""
+def report(verdicts: Sequence[Verdict], protocol: str) -> str:
+    """Write the verdicts, and the line about the protocol, as Markdown."""
     day = datetime.datetime.now(datetime.UTC).date()
     lines = [
         "# Proof",
@@ -130,7 +161,12 @@ def report(verdicts: Sequence[Verdict]) -> str:
         mine = [verdict for verdict in verdicts if verdict.kind == kind]
         right = sum(verdict.problem is None for verdict in mine)
         lines.append(f"- {kind}: {right} of {len(mine)} {promise}")
-    lines += ["", "| submission | kind | points | |", "|---|---|---|---|"]
+    lines += [
+        f"- protocol: {protocol}",
+        "",
+        "| submission | kind | points | |",
+        "|---|---|---|---|",
+    ]
     lines += [f"| {v.name} | {v.kind} | {v.earned} | {v.problem or '✓'} |" for v in verdicts]
     return "\n".join(lines) + "\n"
 
@@ -142,7 +178,7 @@ def main() -> None:
         verdicts = judge([*load_mistakes(), *load_alternates()], rubric, Path(scratch))
     verdicts += judge_public(rubric)
     verdicts += judge_kills()
-    REPORT.write_text(report(verdicts), "utf-8")
+    REPORT.write_text(report(verdicts, judge_protocol()), "utf-8")
     console = Console(highlight=False)
     short = [verdict for verdict in verdicts if verdict.problem]
     for verdict in short:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 import msgspec
 from torch import Tensor
 
-from staff.grader.sandbox.confine import Confinement
+from staff.grader.sandbox.plan import Confinement
 from staff.grader.wire import Channel, ClosedError, LateError, WireError
 from tests.harness.bridge import Answer, Missing, Raised
 from tests.harness.errors import Frame, SubmissionError, printable
@@ -20,18 +21,24 @@ from tests.harness.submission import Submission
 
 _MOST_TEXT = 2_000
 _MOST_FRAMES = 8
+_MOST_LINES = 1_000_000
+_OVER = "the time for the whole suite is over"
 
 
 class Workers(msgspec.Struct, frozen=True, kw_only=True):
     """Where workers come from, and how much time they get."""
 
-    line: str
-    """Path of the zygote's socket."""
+    line: int
+    """File descriptor of the zygote's socket."""
     plan: Confinement
     import_seconds: float = 60.0
     call_seconds: float = 60.0
     suite_seconds: float = 300.0
     """For all calls together."""
+
+
+class NoWorkerError(SubmissionError):
+    """No worker could be started, which is no fault of the submission's."""
 
 
 class Remote:
@@ -98,31 +105,56 @@ class Remote:
             self._channel = None
 
     def _open(self) -> None:
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(self._workers.line)
-        self._channel = Channel(connection)
-        plan = msgspec.to_builtins(self._workers.plan)
-        self._channel.send({"plan": plan, "device": self.device})
+        self._channel = Channel(self._fetch())
+        deadline = self._deadline(self._workers.import_seconds)
         try:
-            reply = self._channel.receive(self._deadline(self._workers.import_seconds))
+            self._expect("entered", deadline, NoWorkerError)
+            self._expect("opened", deadline, SubmissionError)
         except LateError:
             self.close()
             raise SubmissionError(
                 f"importing the submission took longer than {self._workers.import_seconds:g} s"
             ) from None
+        except SubmissionError:
+            self.close()
+            raise
+
+    def _fetch(self) -> socket.socket:
+        """Send the zygote one end of a new line; the worker will have it."""
+        ours, theirs = socket.socketpair()
+        asked = {"plan": self._workers.plan, "device": self.device}
+        with theirs, socket.socket(fileno=os.dup(self._workers.line)) as line:
+            try:
+                socket.send_fds(line, [msgspec.json.encode(asked)], [theirs.fileno()])
+            except OSError as error:
+                ours.close()
+                raise NoWorkerError(f"no worker could be started: {error}") from None
+        return ours
+
+    def _expect(self, word: str, deadline: float, otherwise: type[SubmissionError]) -> None:
+        """Take the next frame, which is to say that the worker has come so far."""
+        assert self._channel is not None
+        try:
+            reply = self._channel.receive(deadline)
+        except LateError:
+            raise
         except WireError:
-            self.close()
-            raise SubmissionError(
-                "the submission ended its process while it was imported"
-            ) from None
-        if reply != {"opened": True}:
-            self.close()
-            told = reply.get("problem") if isinstance(reply, dict) else None
-            raise SubmissionError(_text(told) if isinstance(told, str) else "no answer to use")
+            ended = "ended its process while it was imported"
+            early = otherwise is NoWorkerError
+            text = "the sandbox ended before it began" if early else f"the submission {ended}"
+            raise otherwise(text) from None
+        match reply:
+            case {"refused": str() as told} | {"problem": str() as told}:
+                raise otherwise(_text(told))
+            case dict() if list(reply) == [word] and reply[word] is True:
+                return
+        raise otherwise("no answer to use")
 
     def _ask(self, request: dict[str, Plain], what: str) -> dict[str, Any] | Raised:
         if self._lost is not None:
             return self._lost
+        if time.monotonic() > self._ends:
+            return self._lose("TimeoutError", _OVER)
         try:
             if self._channel is None:
                 self._open()
@@ -130,11 +162,13 @@ class Remote:
             deadline = self._deadline(self._workers.call_seconds)
             self._channel.send(request, deadline)
             reply = self._channel.receive(deadline)
+        except NoWorkerError:
+            raise
         except SubmissionError as error:
             return self._lose("ImportError", str(error))
         except LateError:
             if time.monotonic() > self._ends:
-                return self._lose("TimeoutError", "the time for the whole suite is over")
+                return self._lose("TimeoutError", _OVER)
             seconds = self._workers.call_seconds
             return self._lose("TimeoutError", f"{what} took longer than {seconds:g} s")
         except ClosedError:
@@ -161,7 +195,7 @@ class Remote:
         with contextlib.suppress(OSError):
             self.close()
         self._channel = None
-        self._lost = Raised(kind, text)
+        self._lost = Raised(kind, text, lost=True)
         return self._lost
 
 
@@ -195,7 +229,7 @@ def _raised(raised: Any) -> Raised:
 def _frame(frame: Any) -> Frame:
     match frame:
         case [str() as file, int() as line, str() as function, str() as source]:
-            return Frame(_text(file), line, _text(function), _text(source))
+            return Frame(_text(file), line % _MOST_LINES, _text(function), _text(source))
     raise WireError("no frame to use")
 
 

@@ -67,7 +67,7 @@ class Grading:
             policy=self.policy,
         )
 
-    def job(self, name: str, folder: Path, number: int, line: str) -> Job:
+    def job(self, name: str, folder: Path, number: int, line: int | None) -> Job:
         """What the warm side is to do for one submission; `line` leads to the workers, if any."""
         limits = self.rubric.limits
         seconds = 2 * limits.suite_seconds + _GRACE
@@ -77,11 +77,13 @@ class Grading:
             number=number,
             limits=Limits(wall_seconds=seconds),
         )
-        workers = Workers(line=line, plan=plan, suite_seconds=limits.suite_seconds)
         return Job(
             name=name,
             folder=str(folder),
-            workers=workers if line else None,
+            workers=None
+            if line is None
+            else Workers(line=line, plan=plan, suite_seconds=limits.suite_seconds),
+            annotate=True,
             saved=str(self.saved or ""),
             seed=self.seed,
             hints=self.hints,
@@ -117,7 +119,7 @@ def grade_all(
                 taken[name] = intake
         if not taken:
             return
-        line = "" if how.backend.name == "mock" else stack.enter_context(zygote())
+        line = None if how.backend.name == "mock" else stack.enter_context(zygote())
         jobs = [
             how.job(name, intake.folder, number, line)
             for number, (name, intake) in enumerate(taken.items())

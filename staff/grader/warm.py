@@ -32,6 +32,7 @@ import torch
 from staff.grader.fresh import in_words_of
 from staff.grader.grade import SuiteRun
 from staff.grader.remote import Remote, Workers
+from staff.grader.sandbox import linux
 from staff.paths import ROOT, TESTS
 from tests.harness.diagnosis import Hints
 from tests.harness.errors import HarnessError
@@ -59,6 +60,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of threads for tensor operations: the tests run once with each."""
     workers: Workers | None = None
     """Where to get a confined worker; none runs the submission in the child."""
+    annotate: bool = False
+    """Quote the submission's annotations where a call raises; a worker always does."""
     saved: str = ""
     """A folder of saved cases that failing tasks are run on once more, for their messages."""
     seed: str = ""
@@ -98,6 +101,7 @@ def run_warm(
         env=_clean(os.environ) | _PATIENT | dict(environment or {}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        pass_fds=sorted({job.workers.line for job in jobs if job.workers}),
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -198,7 +202,7 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     suite.folder = Path(job.folder)
     suite.seed, suite.hints = job.seed, job.hints
     gc.disable()  # a child is gone before garbage matters
-    connect = functools.partial(InProcess, annotate=False)
+    connect = functools.partial(InProcess, annotate=job.annotate)
     suite.open(functools.partial(Remote, workers=job.workers) if job.workers else connect)
     items = [item for item in session.items if _wanted(item, job)]
     try:
@@ -257,6 +261,8 @@ def _outcome(suite: Suite, job: Job) -> Outcome:
 
 def main() -> None:
     """Run the jobs that come in."""
+    if sys.platform == "linux":
+        linux.hide()  # where workers run as the same user, they can't read this process
     warnings.simplefilter("ignore")
     jobs = msgspec.json.decode(sys.stdin.buffer.read(), type=list[Job])
     out = os.dup(1)

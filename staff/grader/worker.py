@@ -6,34 +6,38 @@ plain data, and it checks them.
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from staff.grader.wire import Channel, ClosedError, WireError
+from staff.grader.wire import Channel, ClosedError, encode
 from tests.harness.bridge import Answer, Missing, Raised
 from tests.harness.errors import SubmissionError
 from tests.harness.in_process import InProcess
 from tests.harness.plain import Plain
-from tests.harness.submission import locate
+from tests.harness.submission import first_line, locate
 
 
 def serve(connection: socket.socket, folder: Path, device: str) -> None:
     """Import a submission and answer until the grader hangs up."""
     channel = Channel(connection)
     torch.set_num_threads(1)
+    channel.send({"entered": True})
     try:
         bridge = InProcess(locate(folder), device)
     except SubmissionError as error:
-        channel.send({"problem": str(error)})
+        channel.send_frame(_sendable({"problem": str(error)}))
         return
     channel.send({"opened": True})
     try:
         while True:
             request = channel.receive(recipes=True)
-            channel.send(_sendable(_answer(bridge, request)))
+            channel.send_frame(_sendable(_answer(bridge, request)))
     except ClosedError:
         return
 
@@ -65,12 +69,24 @@ def _answer(bridge: InProcess, request: dict[str, Any]) -> Plain:
     return {"seen": reply}
 
 
-def _sendable(reply: Plain) -> Plain:
-    """The reply, or, where it can't be sent, an exception that says so."""
-    from staff.grader.wire import encode
-
+def _sendable(reply: Plain) -> bytes:
+    """The frame of a reply or, where it can't be sent, of an exception that says so."""
     try:
-        encode(reply)
-    except (WireError, TypeError, ValueError, RuntimeError) as error:
-        return {"raised": ["AnswerError", f"the answer can't be sent: {error}", [], ""]}
-    return reply
+        return encode(reply)
+    except Exception as error:  # noqa: BLE001 - dtypes and layouts that no frame holds, and worse
+        text = f"the answer can't be sent: {first_line(error)}"
+        return encode({"raised": ["AnswerError", text, [], ""]})
+
+
+def main() -> None:
+    """Serve a submission from a fresh interpreter: the line's file descriptor, folder, device."""
+    warnings.simplefilter("ignore")
+    fd, folder, device = sys.argv[1:]
+    try:
+        serve(socket.socket(fileno=int(fd)), Path(folder), device)
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,9 @@
 """The zygote: a process that has imported PyTorch once and forks a worker for each request.
 
 It is started before any test, saved case or submission is opened, holds no secret, and runs no
-tensor operation, since OpenMP's threads don't survive a fork. A request comes in on a Unix socket
-in a folder of the grader's own; the connection it came on becomes the worker's line.
+tensor operation, since OpenMP's threads don't survive a fork. A request comes in on a socket that
+only the grader's processes have inherited; with it comes one end of a new line, which becomes the
+worker's. There is no path that anybody else could connect to.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,61 +29,63 @@ import msgspec
 import numpy as np  # noqa: F401
 import torch
 
-from staff.grader.sandbox.confine import Confinement, enter, supervise
+from staff.grader.sandbox import linux
+from staff.grader.sandbox.confine import enter, spawn, supervise
+from staff.grader.sandbox.plan import Confinement
 from staff.grader.wire import Channel, WireError
 from staff.grader.worker import serve
-from tests.harness.errors import HarnessError
 
 _PATIENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR")
-_GREETING_SECONDS = 10
+_MOST_REQUEST = 1 << 16
+_LAST_SECONDS = 30
+_STRIDE = 61
+_LIFELINE = 0
+"""Standard input: a pipe whose other end is the grader's alone, so that it ends with it."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of the zygote."""
+
+    plan: Confinement
+    device: str
 
 
 @contextlib.contextmanager
-def zygote() -> Iterator[str]:
-    """Run a zygote for as long as the block lasts; gives the path of its socket.
-
-    Raises:
-        HarnessError: it doesn't start.
-    """
-    with tempfile.TemporaryDirectory(prefix="workers-", dir=_short_folder()) as folder:
+def zygote() -> Iterator[int]:
+    """Run a zygote for as long as the block lasts; gives the file descriptor of its socket."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, tempfile.TemporaryDirectory(prefix="workers-") as folder:
         Path(folder).chmod(0o711)
-        path = f"{folder}/line"
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "staff.grader.zygote", path],
-            env={k: os.environ[k] for k in _KEPT if k in os.environ} | _PATIENT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-        )
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-m", "staff.grader.zygote", str(theirs.fileno())],
+                env={k: os.environ[k] for k in _KEPT if k in os.environ} | _PATIENT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        with contextlib.suppress(OSError):  # where it has ended already, the first request says so
+            ours.send(os.fsencode(folder))  # not an argument, which any process may read
         try:
-            deadline = time.monotonic() + 120
-            while not os.path.exists(path):
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise HarnessError("the process that starts workers ended before it began")
-                time.sleep(0.01)
-            yield path
+            yield ours.fileno()
         finally:
             assert process.stdin is not None
             process.stdin.close()  # it ends when this does, also when the grader is killed
-            process.wait()
-
-
-def _short_folder() -> str | None:
-    """Socket paths hold a hundred bytes at most, so a deep TMPDIR won't do."""
-    return "/tmp" if len(tempfile.gettempdir()) > 50 else None
+            try:
+                process.wait(_LAST_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 class _Zygote:
-    def __init__(self, path: str) -> None:
-        self._rooms = Path(path).parent
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(f"{path}.new")
-        Path(f"{path}.new").chmod(0o600)
-        self._listener.listen(64)
-        os.rename(f"{path}.new", path)
+    def __init__(self, line: socket.socket, rooms: Path) -> None:
+        self._line = line
+        self._rooms = rooms
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-        self._selector.register(sys.stdin, selectors.EVENT_READ, self._end)
+        self._selector.register(line, selectors.EVENT_READ, self._serve)
+        self._selector.register(_LIFELINE, selectors.EVENT_READ, self._end)
         self._rooms_of: dict[int, tuple[int, Path]] = {}
         self._open = True
 
@@ -91,50 +93,59 @@ class _Zygote:
         while self._open:
             for key, _ in self._selector.select():
                 key.data(key.fd)
-        for fd, (pid, room) in self._rooms_of.items():
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            os.close(fd)
-            _remove(room)
+        # Each supervisor has the same lifeline, and sees to its worker itself: a worker can
+        # outlive a supervisor that is killed.
+        while self._rooms_of:
+            self._reap(next(iter(self._rooms_of)))
 
     def _end(self, _: int) -> None:
         self._open = False
 
-    def _accept(self, _: int) -> None:
-        connection = self._listener.accept()[0]
-        with connection:
+    def _serve(self, _: int) -> None:
+        asked, fds, _, _ = socket.recv_fds(self._line, _MOST_REQUEST, 1)
+        if not asked:
+            self._end(_)
+            return
+        with socket.socket(fileno=fds[0]) as connection:
             try:
-                channel = Channel(connection)
-                asked = channel.receive(time.monotonic() + _GREETING_SECONDS)
-                plan, device = msgspec.convert(asked["plan"], Confinement), str(asked["device"])
-            except (WireError, msgspec.ValidationError, KeyError, TypeError):
-                return
-            room = Path(tempfile.mkdtemp(dir=self._rooms))
-            room.chmod(0o711)
-            pid = os.fork()
-            if pid == 0:
-                self._become_worker(plan, device, room, connection)
-            fd = os.pidfd_open(pid)
-            self._rooms_of[fd] = (pid, room)
-            self._selector.register(fd, selectors.EVENT_READ, self._reap)
+                self._start(msgspec.json.decode(asked, type=Request), connection)
+            except OSError as error:
+                _refuse(connection, error)
 
-    def _become_worker(
-        self, plan: Confinement, device: str, room: Path, connection: socket.socket
-    ) -> None:
+    def _start(self, request: Request, connection: socket.socket) -> None:
+        room = Path(tempfile.mkdtemp(dir=self._rooms))
+        room.chmod(0o711)
+        try:
+            pid = os.fork()
+        except OSError:
+            _remove(room)
+            raise
+        if pid == 0:
+            self._become_worker(request, room, connection)
+        fd = os.pidfd_open(pid)
+        self._rooms_of[fd] = (pid, room)
+        self._selector.register(fd, selectors.EVENT_READ, self._reap)
+
+    def _become_worker(self, request: Request, room: Path, connection: socket.socket) -> None:
         status = 1
         try:
-            self._listener.close()
+            self._line.close()
             for fd in self._rooms_of:
                 os.close(fd)
             self._selector.close()
-            supervise(plan, room, connection)
+            # Graders that run at the same time number their workers alike.
+            number = request.plan.number + os.getppid() * _STRIDE
+            plan = msgspec.structs.replace(request.plan, number=number)
             try:
+                supervise(plan, room, connection, _LIFELINE)
                 submission = enter(plan, room)
+                if plan.spawned:
+                    spawn(plan, submission, connection, request.device)
             except OSError as error:
-                Channel(connection).send({"problem": f"the sandbox can't be entered: {error}"})
-                return
-            serve(connection, submission, device)
-            status = 0
+                _refuse(connection, error)
+            else:
+                serve(connection, submission, request.device)
+                status = 0
         finally:
             os._exit(status)
 
@@ -146,17 +157,32 @@ class _Zygote:
         _remove(room)
 
 
+def _refuse(connection: socket.socket, error: OSError) -> None:
+    with contextlib.suppress(WireError):
+        Channel(connection).send({"refused": f"the sandbox can't be entered: {error}"})
+
+
 def _remove(room: Path) -> None:
-    shutil.rmtree(room, ignore_errors=True)
+    """Remove a folder that a submission may have filled: unreadable, or deeper than Python goes."""
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(room, ignore_errors=True)
+    if room.exists():
+        for tool in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            subprocess.run([*tool, "--", room], check=False, stderr=subprocess.DEVNULL)
 
 
 def main() -> None:
     """Serve until standard input ends."""
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader's end is ours
+    linux.hide()
+    line = socket.socket(fileno=int(sys.argv[1]))
+    rooms = Path(os.fsdecode(line.recv(_MOST_REQUEST)))
+    sys.argv[1:] = []
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()
-    _Zygote(sys.argv[1]).run()
+    _Zygote(line, rooms).run()
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def submission(
     """Copy the solution into a new folder, then write or extend the files that are named."""
     shutil.copytree(SOLUTION, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     for name, text in (changed or {}).items():
-        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")
     for name, text in (added or {}).items():
         with (folder / name).open("a", encoding="utf-8") as file:

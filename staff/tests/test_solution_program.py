@@ -17,8 +17,8 @@ from cs336_basics.config import ConfigError, make_config, read_config
 from cs336_basics.metrics import append_metrics, read_metrics, write_metrics
 from cs336_basics.train import main, open_token_ids
 from cs336_basics.training import build_model, train
-from staff.killing import killed_moments
 from staff.paths import SOLUTION
+from staff.proofs.killing import killed_moments
 
 FIELDS = {
     "vocab_size": 13,

@@ -45,6 +45,8 @@ class Raised:
     """What the submission's own annotations say about the call, in one line."""
     error: BaseException | None = field(default=None, compare=False)
     """The exception itself, for a debugger, where the submission runs in this process."""
+    lost: bool = False
+    """The process that ran it is gone, or out of time: no refusal, and no answer either."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type
@@ -143,10 +145,13 @@ class Adapter:
 
         Raises:
             NotStarted: a stub was reached, or the adapter is missing.
+            Crashed: its process ended, or it took too long.
             WrongAnswer: it answered; the message is `why`.
         """
         reply = self._call(arguments, refusal=True)
         if isinstance(reply, Raised):
+            if reply.lost:
+                raise Crashed(*_crash_lines(self.name, reply))
             return reply.type
         raise WrongAnswer(f"no error was raised, but {why}", f"the answer {_ending(reply.output)}")
 

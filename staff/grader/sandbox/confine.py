@@ -8,80 +8,68 @@ then imports the submission.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import select
-import signal
 import socket
 import sys
-import time
 from pathlib import Path
 
-import msgspec
+from staff.grader.sandbox import bwrap, linux, seccomp
+from staff.grader.sandbox.plan import Confinement
+from staff.grader.sandbox.view import SCRATCH, SUBMISSION, lay_out_root, mount_proc, readable
+from staff.grader.sandbox.watch import watch
 
-from staff.grader.sandbox import linux
-from staff.paths import ROOT
-
-SUBMISSION = Path("/submission")
-SCRATCH = Path("/scratch")
 NOBODY = 65534
-_FIRST_UID = 61_000
-"""As root, each worker gets a user of its own: this one, or one of the thousand after it."""
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/nix")
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-_GPU_DEVICES = "nvidia*"
+_FIRST_USER = 61_000
+_USERS = 4_000
+"""As root, each worker gets a user of its own, one of so many."""
+_MODULE = "staff.grader.worker"
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one worker may use."""
-
-    cpu_seconds: int = 600
-    wall_seconds: float = 900.0
-    memory_bytes: int = 8 << 30
-    """Address space, of which PyTorch alone takes some 3 GB without touching it."""
-    processes: int = 128
-    """Processes and threads."""
-    open_files: int = 512
-    scratch_bytes: int = 256 << 20
-    scratch_files: int = 20_000
-
-
-class Confinement(msgspec.Struct, frozen=True, kw_only=True):
-    """How one worker is to be confined."""
-
-    backend: str
-    """`namespaces`, `landlock` or `process`."""
-    submission: str
-    """The folder of the submission on this machine, readable by everybody."""
-    number: int = 0
-    """Tells workers that run at the same time apart."""
-    limits: Limits = Limits()
-    gpu: bool = False
-
-
-def supervise(plan: Confinement, room: Path, connection: socket.socket) -> int:
+def supervise(
+    plan: Confinement, room: Path, connection: socket.socket, lifeline: int | None = None
+) -> int:
     """Become the supervisor of a worker, in a process that has been forked for this.
 
     Args:
         plan: how the worker is to be confined.
         room: an empty folder of this supervisor's own.
         connection: the line to the grader; the worker ends when it is cut.
+        lifeline: a pipe; everything ends when nobody can write to it any more.
 
     Returns:
         0 in the worker, which is to call `enter` next. The supervisor doesn't return.
+
+    Raises:
+        OSError: a protection is not to be had.
     """
-    linux.die_with_parent()
+    os.setsid()  # a signal to the group of a terminal would spare what the supervisor holds down
+    scratch = None
     if plan.backend == "namespaces":
         _fresh_namespaces(plan)
-        _lay_out_root(plan, room)
+        with contextlib.suppress(OSError):  # where it can't be written, the filter refuses them
+            linux.forbid_users()
+        lay_out_root(plan, room / "root")
     else:
-        (room / "scratch").mkdir()
-        (room / "scratch").chmod(0o777)
+        linux.adopt_orphans()
+        scratch = room / "scratch"
+        scratch.mkdir()
+        scratch.chmod(0o777)
+    alive = os.pipe()
     worker = os.fork()
     if worker == 0:
+        os.close(alive[1])
+        linux.die_with_parent()
+        if select.select([alive[0]], [], [], 0)[0]:
+            os._exit(1)  # the supervisor ended first
+        os.close(alive[0])
         return 0
-    status = _watch(worker, connection, time.monotonic() + plan.limits.wall_seconds)
-    os._exit(status)
+    os.close(alive[0])
+    user = NOBODY if scratch is None else _user(plan)
+    alone = user if os.getuid() == 0 else None
+    os._exit(watch(worker, connection, lifeline, plan.limits, scratch, alone))
 
 
 def enter(plan: Confinement, room: Path) -> Path:
@@ -90,54 +78,67 @@ def enter(plan: Confinement, room: Path) -> Path:
     Raises:
         OSError: a protection is not to be had; the worker must end then.
     """
-    linux.die_with_parent()
     os.setsid()
     submission, scratch = SUBMISSION, SCRATCH
     if plan.backend == "namespaces":
-        _mount_proc(room / "root")
+        mount_proc(room / "root")
         linux.pivot_root(room / "root")
-    else:
+    elif plan.backend != "bwrap":
         submission, scratch = Path(plan.submission), room / "scratch"
     _limit(plan)
-    inside = NOBODY if plan.backend == "namespaces" else _FIRST_UID + plan.number % 1000
+    ordinary = os.getuid() != 0
     if plan.backend == "landlock":
-        readable = [Path(p) for p in _readable(plan)]
-        linux.landlock([*readable, submission], [scratch, Path("/dev/null")])
-    if os.getuid() == 0 or plan.backend == "namespaces":
-        _become(inside)
+        linux.landlock([*readable(plan), submission], [scratch, Path("/dev/null")])
+    linux.bound_privileges()
+    if plan.backend == "namespaces":
+        _become(NOBODY)
+    elif not ordinary:
+        _become(_user(plan))
     if not os.access(sys.base_prefix, os.R_OK | os.X_OK):
         raise OSError(f"an ordinary user can't read {sys.base_prefix}, where Python is")
     linux.drop_privileges()
     linux.die_with_parent()  # once more: a change of user takes it back
-    os.environ.clear()
-    os.environ |= {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": str(scratch),
-        "TMPDIR": str(scratch),
-        "LANG": "C.UTF-8",
-        "OMP_WAIT_POLICY": "PASSIVE",
-    }
-    os.chdir(scratch)
+    if plan.backend != "bwrap":  # which has to make namespaces, and brings walls of its own
+        strangers_safe = plan.backend == "namespaces" or not ordinary
+        strangers_safe |= (
+            plan.backend == "landlock" and linux.landlock_version() >= linux.LANDLOCK_SIGNALS
+        )
+        _filter(plan, signals=strangers_safe)
+        os.chdir(scratch)
+    _clean_environment(scratch)
     _silence()
     return submission
+
+
+def spawn(plan: Confinement, submission: Path, connection: socket.socket, device: str) -> None:
+    """Replace this confined process by a fresh interpreter that serves the submission.
+
+    Raises:
+        OSError: it doesn't start.
+    """
+    os.set_inheritable(connection.fileno(), True)
+    command = [sys.executable, "-I", "-m", _MODULE]
+    command += [str(connection.fileno()), str(submission), device]
+    if plan.backend == "bwrap":
+        command = bwrap.command(plan, command)
+    os.execv(command[0], command)
+
+
+def _filter(plan: Confinement, *, signals: bool) -> None:
+    if seccomp.known():
+        seccomp.restrict(signals=signals, memory_files=plan.gpu)
+    elif plan.backend != "namespaces":
+        raise OSError("the system calls of this machine are not known, so none can be refused")
+
+
+def _user(plan: Confinement) -> int:
+    return _FIRST_USER + plan.number % _USERS
 
 
 def _fresh_namespaces(plan: Confinement) -> None:
     """Enter them; as root, an outsider maps two users, and otherwise we map our own."""
     uid, gid = os.getuid(), os.getgid()
-    ready, go = os.pipe(), os.pipe()
-    mapper = 0
-    if uid == 0:
-        mapper = os.fork()
-        if mapper == 0:
-            os.read(ready[0], 1)
-            other = _FIRST_UID + plan.number % 1000
-            for name in ("uid_map", "gid_map"):
-                lines = f"0 0 1\n{NOBODY} {other} 1\n"
-                Path(f"/proc/{os.getppid()}/{name}").write_text(lines)
-            os.write(go[1], b"x")
-            os._exit(0)
-    linux.unshare(
+    namespaces = (
         linux.CLONE_NEWUSER
         | linux.CLONE_NEWNS
         | linux.CLONE_NEWPID
@@ -145,88 +146,40 @@ def _fresh_namespaces(plan: Confinement) -> None:
         | linux.CLONE_NEWIPC
         | linux.CLONE_NEWUTS
     )
-    if mapper:
-        os.write(ready[1], b"x")
-        os.close(go[1])
-        mapped = os.read(go[0], 1)
-        os.waitpid(mapper, 0)
-        if not mapped:
-            raise OSError("no users could be mapped")
-    else:
+    if uid != 0:
+        linux.hide(hidden=False)  # a hidden process may not map its own user
+        linux.unshare(namespaces)
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{NOBODY} {uid} 1")
         Path("/proc/self/gid_map").write_text(f"{NOBODY} {gid} 1")
-    for fd in (*ready, *go):
-        if fd != go[1] or not mapper:
-            os.close(fd)
+        linux.hide()
+        return
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        mapper = os.fork()
+        if mapper == 0:
+            ours.close()
+            _map_users(os.getppid(), _user(plan), theirs)
+        theirs.close()
+        try:
+            linux.unshare(namespaces)
+            ours.send(b"x")
+            if not ours.recv(1):
+                raise OSError("no users could be mapped")
+        finally:
+            ours.close()
+            os.waitpid(mapper, 0)
 
 
-def _lay_out_root(plan: Confinement, room: Path) -> None:
-    """Mount everything that the worker will see below `room/root`."""
-    root = room / "root"
-    linux.mount("none", Path("/"), "", linux.MS_REC | linux.MS_PRIVATE)
-    root.mkdir()
-    sealed = linux.MS_NOSUID | linux.MS_NODEV
-    linux.mount("tmpfs", root, "tmpfs", sealed, "size=1m,nr_inodes=4k,mode=755")
-    for source in _readable(plan):
-        path = Path(source)
-        target = root / path.relative_to("/")
-        if path.is_symlink():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.symlink_to(os.readlink(path))
-            continue
-        _make_room(path, target)
-        linux.bind_read_only(str(path), target)  # type: ignore[arg-type]
-    (root / "dev/shm").mkdir(parents=True)
-    devices = [Path("/dev") / name for name in _DEVICES]
-    devices += sorted(Path("/dev").glob(_GPU_DEVICES)) if plan.gpu else []
-    for device in devices:
-        if device.exists():
-            _make_room(device, root / device.relative_to("/"))
-            linux.mount(str(device), root / device.relative_to("/"), "", linux.MS_BIND)
-    (root / "submission").mkdir()
-    linux.bind_read_only(Path(plan.submission), root / "submission")
-    (root / "proc").mkdir()
-    limits = plan.limits
-    for name, size in (("scratch", limits.scratch_bytes), ("dev/shm", limits.scratch_bytes // 4)):
-        (root / name).mkdir(exist_ok=True)
-        options = f"size={size},nr_inodes={limits.scratch_files},mode=1777"
-        linux.mount("tmpfs", root / name, "tmpfs", sealed, options)
-    if not (root / "tmp").exists():  # a Python environment may lie there
-        (root / "tmp").symlink_to(SCRATCH)
-
-
-def _readable(plan: Confinement) -> list[str]:
-    """The system and the Python environment, and no folder that holds the assignment."""
-    found = [Path(p) for p in _SYSTEM]
-    found += [Path(sys.prefix), Path(sys.base_prefix), *(Path(p) for p in sys.path if p)]
-    if plan.gpu:
-        found += [Path("/sys"), Path("/etc/alternatives")]
-    kept: list[Path] = []
-    for path in found:
-        if path.exists() and not ROOT.is_relative_to(path) and not _inside(path, kept):
-            kept.append(path)
-    return [str(path) for path in kept]
-
-
-def _inside(path: Path, others: list[Path]) -> bool:
-    return any(path.is_relative_to(other) and not other.is_symlink() for other in others)
-
-
-def _make_room(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if source.is_dir():
-        target.mkdir(exist_ok=True)
-    else:
-        target.touch()
-
-
-def _mount_proc(root: Path) -> None:
+def _map_users(process: int, user: int, line: socket.socket) -> None:
+    """Map root and nobody for a process that has entered a namespace; doesn't return."""
     try:
-        flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
-        linux.mount("proc", root / "proc", "proc", flags)
-    except OSError:
-        pass  # a container hides parts of its own; then there is none, which is stricter
+        if line.recv(1):
+            for name in ("uid_map", "gid_map"):
+                Path(f"/proc/{process}/{name}").write_text(f"0 0 1\n{NOBODY} {user} 1\n")
+            line.send(b"x")
+    finally:
+        os._exit(0)
 
 
 def _limit(plan: Confinement) -> None:
@@ -238,9 +191,11 @@ def _limit(plan: Confinement) -> None:
         (resource.RLIMIT_NOFILE, limits.open_files),
         (resource.RLIMIT_FSIZE, limits.scratch_bytes),
         (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MEMLOCK, 1 << 20),
+        (resource.RLIMIT_MSGQUEUE, 0),
     ):
-        if what == resource.RLIMIT_AS and plan.gpu:
-            continue  # CUDA maps far more than it uses
+        if what in (resource.RLIMIT_AS, resource.RLIMIT_MEMLOCK) and plan.gpu:
+            continue  # CUDA maps and pins far more than it uses
         hard = resource.getrlimit(what)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(what, (most, most))
@@ -254,24 +209,21 @@ def _become(uid: int) -> None:
     os.setresuid(uid, uid, uid)
 
 
+def _clean_environment(scratch: Path) -> None:
+    os.environ.clear()
+    os.environ |= {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(scratch),
+        "TMPDIR": str(scratch),
+        "LANG": "C.UTF-8",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "GOMP_SPINCOUNT": "0",
+    }
+
+
 def _silence() -> None:
     """Nothing that the submission prints goes anywhere."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     os.close(null)
-
-
-def _watch(worker: int, connection: socket.socket, deadline: float) -> int:
-    """Wait for the worker's end; kill it when the line is cut or the time is over."""
-    poll = select.poll()
-    poll.register(connection, select.POLLRDHUP | select.POLLHUP)
-    pidfd = os.pidfd_open(worker)
-    poll.register(pidfd, select.POLLIN)
-    while True:
-        left = deadline - time.monotonic()
-        events = dict(poll.poll(max(0, left) * 1000))
-        if pidfd not in events:
-            os.kill(worker, signal.SIGKILL)
-        status = os.waitpid(worker, 0)[1]
-        return os.waitstatus_to_exitcode(status) & 0xFF

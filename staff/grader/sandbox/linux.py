@@ -12,7 +12,8 @@ CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 MNT_DETACH = 2
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
+PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER = 1, 4, 24, 36
 _MOUNT_SETATTR, _PIVOT_ROOT = 442, 155  # numbers on x86-64; the second differs on arm64
 _LANDLOCK = (444, 445, 446)
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
@@ -76,17 +77,47 @@ def pivot_root(new: Path) -> None:
 
 def die_with_parent() -> None:
     """Have SIGKILL sent to this process when its parent ends."""
-    _prctl(_PR_SET_PDEATHSIG, 9)
+    prctl(_PR_SET_PDEATHSIG, 9)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends."""
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def hide(*, hidden: bool = True) -> None:
+    """Keep other processes of the same user from reading this one, or tracing it."""
+    prctl(_PR_SET_DUMPABLE, int(not hidden))
+
+
+def forbid_users() -> None:
+    """Let nobody below the user namespace just entered make another one.
+
+    Whoever makes one has every privilege in it: file systems of any size, to begin with.
+    """
+    Path("/proc/sys/user/max_user_namespaces").write_text("0")
+
+
+def bound_privileges() -> None:
+    """Let no program that is started from here have a capability; needs one, so it comes first."""
+    for capability in range(64):
+        _LIBC.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
 
 
 def drop_privileges() -> None:
-    """Let go of every capability, for good, and of ways to gain any."""
-    for capability in range(64):
-        _LIBC.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
+    """Let go of every capability, for good, and of ways to gain any.
+
+    Raises:
+        OSError: some would be left.
+    """
     head = struct.pack("<Ii", 0x20080522, 0)
-    _LIBC.capset(head, struct.pack("<6I", 0, 0, 0, 0, 0, 0))
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    _prctl(_PR_SET_DUMPABLE, 0)
+    _check(_LIBC.capset(head, struct.pack("<6I", 0, 0, 0, 0, 0, 0)), "capset")
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    hide()
+
+
+LANDLOCK_SIGNALS = 6
+"""The first version of Landlock that keeps signals from strangers."""
 
 
 def landlock_version() -> int:
@@ -96,7 +127,9 @@ def landlock_version() -> int:
 
 
 def landlock(readable: list[Path], writable: list[Path]) -> None:
-    """Bar this process from every file but these, and from the network where the kernel can.
+    """Bar this process from every file but these.
+
+    Where the kernel can, also from TCP, and from signals to whoever isn't barred likewise.
 
     Raises:
         OSError: the kernel has no Landlock.
@@ -106,8 +139,9 @@ def landlock(readable: list[Path], writable: list[Path]) -> None:
         raise OSError("no Landlock")
     every = (1 << (13 + (version >= 2) + (version >= 3))) - 1
     reading = 0b1101  # execute, read a file, read a folder
-    network = 0b11 if version >= 4 else 0  # bind and connect, of TCP
-    rules = struct.pack("<QQ", every, network)[: 16 if version >= 4 else 8]
+    network, strangers = 0b11, 0b11  # bind and connect of TCP; abstract sockets and signals
+    size = 24 if version >= LANDLOCK_SIGNALS else 16 if version >= 4 else 8
+    rules = struct.pack("<QQQ", every, network, strangers)[:size]
     ruleset = _LIBC.syscall(
         ctypes.c_long(_LANDLOCK[0]), rules, ctypes.c_size_t(len(rules)), ctypes.c_uint(0)
     )
@@ -127,14 +161,19 @@ def landlock(readable: list[Path], writable: list[Path]) -> None:
                 f"landlock {path}",
             )
             os.close(fd)
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
     restricted = _LIBC.syscall(ctypes.c_long(_LANDLOCK[2]), ctypes.c_int(ruleset), ctypes.c_uint(0))
     os.close(ruleset)
     _check(restricted, "landlock")
 
 
-def _prctl(option: int, value: int) -> None:
-    _check(_LIBC.prctl(option, ctypes.c_ulong(value), 0, 0, 0), "prctl")
+def prctl(option: int, value: int, pointer: bytes = b"") -> None:
+    """Change something about this process.
+
+    Raises:
+        OSError: it is not allowed.
+    """
+    _check(_LIBC.prctl(option, ctypes.c_ulong(value), pointer or None, None, None), "prctl")
 
 
 def _check(result: int, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Proof that a run survives `kill -9`: `python -m staff.killing --moments 50`.
+"""Proof that a run survives `kill -9`: `python -m staff.proofs.killing --moments 50`.
 
 A run is killed at a random moment, and resumed, which may be killed again, until it reaches its
 end. Its weights and measurements must then be those of a run that nobody disturbed, bit for bit.
@@ -63,7 +63,7 @@ def killed_moments(moments: int, seed: int = 0) -> list[Moment]:
     """
     arguments = ["--moments", str(moments), "--seed", str(seed)]
     done = subprocess.run(
-        [sys.executable, "-m", "staff.killing", *arguments],
+        [sys.executable, "-m", "staff.proofs.killing", *arguments],
         cwd=SOLUTION,  # so that the package found is the solution's, not the stubs'
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

@@ -1,0 +1,55 @@
+"""The backend of bubblewrap: the same walls, made by a program that many eyes have read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from staff.grader.sandbox.plan import Confinement
+from staff.grader.sandbox.view import DEVICES, SCRATCH, SUBMISSION, devices, readable
+
+
+def program() -> str | None:
+    """The path of `bwrap`, if this machine has it."""
+    return shutil.which("bwrap")
+
+
+def command(plan: Confinement, inner: Sequence[str]) -> list[str]:
+    """The command that runs `inner` behind bubblewrap's walls.
+
+    Raises:
+        OSError: there is no bwrap.
+    """
+    found = program() or shutil.which("bwrap", path=os.defpath)
+    if found is None:
+        raise OSError("there is no bwrap")
+    return [found, *_options(plan), "--", *inner]
+
+
+def _options(plan: Confinement) -> Iterator[str]:
+    yield from ("--unshare-all", "--unshare-user", "--disable-userns")
+    yield from ("--die-with-parent", "--new-session", "--cap-drop", "ALL")
+    yield from ("--uid", "65534", "--gid", "65534", "--hostname", "worker", "--clearenv")
+    for name, value in os.environ.items():
+        yield from ("--setenv", name, value)
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    for path in readable(plan):
+        if path.is_symlink():
+            yield from ("--symlink", os.readlink(path), str(path))
+        else:
+            yield from ("--ro-bind", str(path), str(path))
+    for device in devices(plan):
+        if device.name not in DEVICES:
+            yield from ("--dev-bind", str(device), str(device))
+    yield from ("--ro-bind", plan.submission, str(SUBMISSION))
+    size = plan.limits.scratch_bytes
+    for folder, bytes_ in ((SCRATCH, size), (Path("/dev/shm"), size // 4)):
+        yield from ("--size", str(bytes_), "--tmpfs", str(folder))
+    yield from ("--symlink", str(SCRATCH), "/tmp") if not _under_tmp(plan) else ()
+    yield from ("--remount-ro", "/", "--chdir", str(SCRATCH))
+
+
+def _under_tmp(plan: Confinement) -> bool:
+    return any(path.is_relative_to("/tmp") for path in readable(plan))

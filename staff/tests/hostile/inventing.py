@@ -1,0 +1,5 @@
+"""Attempts of our own, found by trying."""
+
+from staff.tests.hostile.attack import Attack
+
+INVENTING: tuple[Attack, ...] = ()
