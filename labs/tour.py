@@ -58,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("tour"), help="the folder to write to")
     parser.add_argument("--bytes", type=int, default=2_000_000, help="size of the text")
-    parser.add_argument("--steps", type=int, default=600, help="length of the training")
+    parser.add_argument("--steps", type=int, default=400, help="length of the training")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     tour = Tour()

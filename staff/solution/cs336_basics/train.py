@@ -37,19 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     try:
         config = read_config(chosen.config)
+        token_ids = open_token_ids(config.data, config.data_dtype)
+        held_out = None
+        if config.validation_data is not None:
+            held_out = open_token_ids(config.validation_data, config.data_dtype)
         with _processes() as first, _progress_bar(config, hidden=not first) as show:
-            metrics = train(
-                open_token_ids(config.data, config.data_dtype),
-                config,
-                config.out_dir,
-                resume=chosen.resume,
-                validation_ids=None
-                if config.validation_data is None
-                else open_token_ids(config.validation_data, config.data_dtype),
-                on_log=show,
-            )
-            if first and config.loss_curve:
-                draw_curve(metrics, Path(config.out_dir) / "loss.png")
+            metrics = train(token_ids, config, config.out_dir, chosen.resume, held_out, show)
+        if first and config.loss_curve:
+            draw_curve(metrics, Path(config.out_dir) / "loss.png")
     except ConfigError as error:
         parser.exit(2, f"{error}\n")
 
