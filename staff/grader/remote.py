@@ -13,6 +13,7 @@ import msgspec
 from torch import Tensor
 
 from staff.grader.sandbox.plan import Confinement
+from staff.grader.scratch.model import Call
 from staff.grader.wire import Channel, ClosedError, LateError, WireError
 from tests.harness.bridge import Answer, Missing, Raised
 from tests.harness.errors import Frame, SubmissionError, printable
@@ -21,6 +22,7 @@ from tests.harness.submission import Submission
 
 _MOST_TEXT = 2_000
 _MOST_FRAMES = 8
+_MOST_CALLS = 1_000
 _MOST_LINES = 1_000_000
 _OVER = "the time for the whole suite is over"
 
@@ -58,11 +60,27 @@ class Remote:
         self._ends = time.monotonic() + workers.suite_seconds
         self._channel: Channel | None = None
         self._lost: Raised | None = None
+        self._task = ""
         self._open()
 
-    def begin(self) -> None:
+    def begin(self, task: str) -> None:
         """A new test begins; see `Bridge.begin`."""
         self._lost = None
+        self._task = task
+
+    def noted(self) -> tuple[Call, ...]:
+        """The calls that the guard beside the submission has noted, as far as it still tells."""
+        self._lost = None
+        reply = self._ask({"kind": "noted"}, "the guard")
+        try:
+            found = [] if isinstance(reply, Raised) else reply["seen"]
+            calls = msgspec.convert(found[:_MOST_CALLS], tuple[Call, ...])
+        except (msgspec.ValidationError, KeyError, TypeError):
+            return ()
+        return tuple(
+            Call(task=c.task, name=_text(c.name), file=_text(c.file), line=c.line, how=c.how)
+            for c in calls
+        )
 
     def call(
         self,
@@ -160,7 +178,7 @@ class Remote:
                 self._open()
             assert self._channel is not None
             deadline = self._deadline(self._workers.call_seconds)
-            self._channel.send(request, deadline)
+            self._channel.send(request | {"task": self._task}, deadline)
             reply = self._channel.receive(deadline)
         except NoWorkerError:
             raise

@@ -14,8 +14,9 @@ from staff.grader.grade import Grade, SuiteRun
 from staff.grader.intake import Intake, name_of, opened
 from staff.grader.remote import Workers
 from staff.grader.sandbox import Backend, Confinement, Limits
-from staff.grader.scratch.findings import enforced, findings
+from staff.grader.scratch.findings import enforced, findings, rules_of
 from staff.grader.scratch.model import Policy, ScratchFinding
+from staff.grader.scratch.rules import Rules
 from staff.grader.warm import Job, run_warm
 from staff.grader.zygote import zygote
 from tests.harness.diagnosis import Hints
@@ -43,6 +44,11 @@ class Grading:
     """How much a failure says."""
     policy: Policy = "report"
     """What follows where a submission isn't from scratch."""
+
+    @property
+    def rules(self) -> Rules | None:
+        """What the guard beside a submission is to note."""
+        return None if self.policy == "off" else rules_of(self.rubric.scratch)
 
     def grade(
         self, name: str, run: SuiteRun, intake: Intake | None = None, digest: str = ""
@@ -119,7 +125,7 @@ def grade_all(
                 taken[name] = intake
         if not taken:
             return
-        line = None if how.backend.name == "mock" else stack.enter_context(zygote())
+        line = None if how.backend.name == "mock" else stack.enter_context(zygote(how.rules))
         jobs = [
             how.job(name, intake.folder, number, line)
             for number, (name, intake) in enumerate(taken.items())

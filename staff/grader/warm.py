@@ -210,14 +210,15 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
             torch.set_num_threads(threads)
             _run_items(session, items)
         outcome = _outcome(suite, job)
+        calls = suite.bridge.noted() if isinstance(suite.bridge, Remote) else ()
         if job.saved and outcome.run.result is not None:
             outcome = _with_messages(session, outcome, Path(job.saved))
     except pytest.exit.Exception as stop:
         suite.problem = str(stop.msg)
-        outcome = _outcome(suite, job)
+        outcome, calls = _outcome(suite, job), ()
     seconds = round(time.perf_counter() - start, 3)
     return msgspec.structs.replace(
-        outcome, run=msgspec.structs.replace(outcome.run, seconds=seconds)
+        outcome, run=msgspec.structs.replace(outcome.run, seconds=seconds, calls=calls)
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from staff.grader.scratch.guard import Guard
 from staff.grader.wire import Channel, ClosedError, encode
 from tests.harness.bridge import Answer, Missing, Raised
 from tests.harness.errors import SubmissionError
@@ -23,11 +24,20 @@ from tests.harness.plain import Plain
 from tests.harness.submission import first_line, locate
 
 
-def serve(connection: socket.socket, folder: Path, device: str) -> None:
-    """Import a submission and answer until the grader hangs up."""
+def serve(connection: socket.socket, folder: Path, device: str, guard: Guard | None = None) -> None:
+    """Import a submission and answer until the grader hangs up.
+
+    Args:
+        connection: the line to the grader.
+        folder: the submission.
+        device: where inputs are put.
+        guard: notes what is not from scratch; it has been installed.
+    """
     channel = Channel(connection)
     torch.set_num_threads(1)
     channel.send({"entered": True})
+    if guard is not None:
+        guard.watch(folder)
     try:
         bridge = InProcess(locate(folder), device)
     except SubmissionError as error:
@@ -37,13 +47,18 @@ def serve(connection: socket.socket, folder: Path, device: str) -> None:
     try:
         while True:
             request = channel.receive(recipes=True)
-            channel.send_frame(_sendable(_answer(bridge, request)))
+            if guard is not None:
+                guard.task = request["task"]
+            channel.send_frame(_sendable(_answer(bridge, request, guard)))
     except ClosedError:
         return
 
 
-def _answer(bridge: InProcess, request: dict[str, Any]) -> Plain:
-    kind, arguments = request["kind"], request["arguments"]
+def _answer(bridge: InProcess, request: dict[str, Any], guard: Guard | None) -> Plain:
+    kind = request["kind"]
+    if kind == "noted":
+        return {"seen": guard.found() if guard is not None else []}
+    arguments = request["arguments"]
     try:
         if kind == "probe":
             reply = bridge.probe(request["name"], arguments)

@@ -32,6 +32,8 @@ import torch
 from staff.grader.sandbox import linux
 from staff.grader.sandbox.confine import enter, spawn, supervise
 from staff.grader.sandbox.plan import Confinement
+from staff.grader.scratch.guard import Guard
+from staff.grader.scratch.rules import Rules
 from staff.grader.wire import Channel, WireError
 from staff.grader.worker import serve
 
@@ -51,9 +53,22 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     device: str
 
 
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """What a zygote is told first."""
+
+    rooms: str
+    """The folder for those of its workers."""
+    rules: Rules | None
+    """What is not from scratch, for the guard; none for no guard."""
+
+
 @contextlib.contextmanager
-def zygote() -> Iterator[int]:
-    """Run a zygote for as long as the block lasts; gives the file descriptor of its socket."""
+def zygote(rules: Rules | None = None) -> Iterator[int]:
+    """Run a zygote for as long as the block lasts; gives the file descriptor of its socket.
+
+    Args:
+        rules: what a guard beside each submission is to note.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, tempfile.TemporaryDirectory(prefix="workers-") as folder:
         Path(folder).chmod(0o711)
@@ -66,7 +81,8 @@ def zygote() -> Iterator[int]:
                 pass_fds=[theirs.fileno()],
             )
         with contextlib.suppress(OSError):  # where it has ended already, the first request says so
-            ours.send(os.fsencode(folder))  # not an argument, which any process may read
+            # Not an argument, which any process may read.
+            ours.send(msgspec.json.encode(Setup(rooms=folder, rules=rules)))
         try:
             yield ours.fileno()
         finally:
@@ -80,9 +96,10 @@ def zygote() -> Iterator[int]:
 
 
 class _Zygote:
-    def __init__(self, line: socket.socket, rooms: Path) -> None:
+    def __init__(self, line: socket.socket, rooms: Path, guard: Guard | None) -> None:
         self._line = line
         self._rooms = rooms
+        self._guard = guard
         self._selector = selectors.DefaultSelector()
         self._selector.register(line, selectors.EVENT_READ, self._serve)
         self._selector.register(_LIFELINE, selectors.EVENT_READ, self._end)
@@ -144,7 +161,7 @@ class _Zygote:
             except OSError as error:
                 _refuse(connection, error)
             else:
-                serve(connection, submission, request.device)
+                serve(connection, submission, request.device, self._guard)
                 status = 0
         finally:
             os._exit(status)
@@ -177,12 +194,16 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader's end is ours
     linux.hide()
     line = socket.socket(fileno=int(sys.argv[1]))
-    rooms = Path(os.fsdecode(line.recv(_MOST_REQUEST)))
+    setup = msgspec.json.decode(line.recv(_MOST_REQUEST), type=Setup)
     sys.argv[1:] = []
     torch.set_num_threads(1)
+    guard = None
+    if setup.rules is not None:
+        guard = Guard(setup.rules)
+        guard.install()
     gc.collect()
     gc.freeze()
-    _Zygote(line, rooms).run()
+    _Zygote(line, Path(setup.rooms), guard).run()
 
 
 if __name__ == "__main__":

@@ -70,8 +70,8 @@ class Bridge(Protocol):
     device: str
     """Where inputs are put before a call."""
 
-    def begin(self) -> None:
-        """A new test begins: a bridge that lost its submission may fetch it again."""
+    def begin(self, task: str) -> None:
+        """A new test of a task begins: a bridge that lost its submission may fetch it again."""
 
     def call(
         self,

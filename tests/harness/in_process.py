@@ -43,7 +43,7 @@ class InProcess:
         self._asked: set[str] = set()
         self._modules_seen = len(sys.modules)
 
-    def begin(self) -> None:
+    def begin(self, task: str) -> None:
         """A new test begins; see `Bridge.begin`."""
 
     def call(

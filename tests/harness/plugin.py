@@ -63,7 +63,7 @@ class Suite:
         """The submission as the tests of a task see it."""
         if self.bridge is None:
             raise SubmissionError("the submission was not opened")
-        self.bridge.begin()
+        self.bridge.begin(task.id)
         return Adapters(self.bridge, self.rubric, task)
 
     def cases(self, task: Task, test: str) -> Cases:

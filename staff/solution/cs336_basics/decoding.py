@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from cs336_basics.softmax import softmax
+
 NextLogits = Callable[[Int[Tensor, "batch seq"]], Float[Tensor, "batch vocab_size"]]
 
 
@@ -91,7 +93,7 @@ def _choose(
 ) -> int:
     if temperature == 0:
         return int(logits.argmax())
-    probabilities = (logits.double() / temperature).softmax(-1)
+    probabilities = softmax(logits.double() / temperature, dim=-1)
     probabilities, tokens = probabilities.sort(descending=True)
     probabilities, tokens = probabilities[:top_k], tokens[:top_k]
     if top_p is not None:
