@@ -153,6 +153,9 @@ def build(
     task: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Only this task (repeatable).")
     ] = None,
+    sample: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Measure one patch in N, keep the others.")
+    ] = 1,
 ) -> None:
     """Draw the inputs, ask the oracle, hold the solution against it, and write the files."""
     from staff.fixtures.build import build_files
@@ -161,7 +164,7 @@ def build(
     rubric = read_rubric()
     tasks = [rubric.task(name).id for name in task or ()]
     with _Progress("building") as progress:
-        files = build_files(FIXTURES, seed, progress.say, tasks)
+        files = build_files(FIXTURES, seed, progress.say, tasks, sample)
     write_files(files, out)
     size = sum(len(content) for content in files.values())
     console.print(f"wrote {len(files)} files, {size / 1000:.0f} kB, to {out}/")

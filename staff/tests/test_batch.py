@@ -1,0 +1,64 @@
+"""A batch that is stopped: nothing is lost, and nothing is graded twice."""
+
+import msgspec
+import pytest
+
+from staff.grader.batch import Batch, begin, finish
+from staff.grader.grade import Grade, SuiteRun, write_grade
+
+FRESH = Batch(seed="", cases="", sandbox="mock", hints="full", policy="report")
+
+
+def test_fresh_cases_get_a_seed_and_keep_it(tmp_path):
+    """Catches a batch that goes on with other cases than it began with."""
+    batch, goes_on = begin(tmp_path / "out", FRESH)
+    assert not goes_on
+    assert len(batch.seed) == 16
+    assert begin(tmp_path / "out", FRESH) == (batch, True)
+
+
+def test_other_settings_begin_anew(tmp_path):
+    """Catches grades of two kinds in one batch."""
+    batch, _ = begin(tmp_path, FRESH)
+    for other in ({"hints": "off"}, {"sandbox": "process"}, {"seed": "7"}, {"cases": "/cases"}):
+        wanted = msgspec.structs.replace(FRESH, **other)
+        found, goes_on = begin(tmp_path, wanted)
+        assert not goes_on, other
+        assert found.seed != batch.seed
+
+
+def test_a_finished_batch_is_over(tmp_path):
+    """Catches a second batch that takes over the grades of the first."""
+    batch, _ = begin(tmp_path, FRESH)
+    finish(tmp_path)
+    again, goes_on = begin(tmp_path, FRESH)
+    assert not goes_on
+    assert again.seed != batch.seed
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"seed": 1}', b"\xff"])
+def test_a_damaged_record_begins_anew(tmp_path, content):
+    """Catches a traceback over a file that a full disk has cut."""
+    (tmp_path / "batch.json").write_bytes(content)
+    assert not begin(tmp_path, FRESH)[1]
+
+
+def test_only_the_same_submission_keeps_its_grade(tmp_path):
+    """Catches a grade that is kept though the student has handed in something else."""
+    batch, _ = begin(tmp_path, FRESH)
+    grade = Grade(
+        submission="ada",
+        run=SuiteRun(problem="x"),
+        digest="d1",
+        fixtures="fresh",
+        seed=batch.seed,
+        sandbox="mock",
+    )
+    (tmp_path / "ada").mkdir()
+    write_grade(grade, tmp_path / "ada/grade.json")
+    assert batch.kept(tmp_path, "ada", "d1") == grade
+    assert batch.kept(tmp_path, "ada", "d2") is None
+    assert batch.kept(tmp_path, "eve", "d1") is None
+    assert msgspec.structs.replace(batch, seed="other").kept(tmp_path, "ada", "d1") is None
+    (tmp_path / "ada/grade.json").write_bytes(b'{"format": 1')
+    assert batch.kept(tmp_path, "ada", "d1") is None
