@@ -209,7 +209,7 @@ def _check_depth(value: Any, left: int, *, recipes: bool = True) -> None:
         for key in value:
             if isinstance(key, tuple):
                 _check_depth(key, left - 1, recipes=recipes)
-            elif isinstance(key, RECIPES):
+            elif isinstance(key, RECIPES) and not recipes:
                 raise TypeError("a recipe")
         value = value.values()
     elif not isinstance(value, list | tuple):
