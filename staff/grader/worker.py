@@ -45,6 +45,8 @@ def serve(connection: socket.socket, folder: Path, device: str) -> None:
 def _answer(bridge: InProcess, request: dict[str, Any]) -> Plain:
     kind, arguments = request["kind"], request["arguments"]
     try:
+        if kind == "complaint":
+            return {"complaint": bridge.complaint(request["name"], arguments)}
         if kind == "probe":
             reply = bridge.probe(request["name"], arguments)
         else:
@@ -53,7 +55,8 @@ def _answer(bridge: InProcess, request: dict[str, Any]) -> Plain:
                 arguments,
                 request["cotangent"],
                 request["wrt"],
-                refusal=request["refusal"],
+                # Explained when asked, so that it can't be told which calls must be refused.
+                refusal=request["on_cpu"] or bridge.device == "cpu",
             )
     except Missing as missing:
         return {"missing": str(missing)}

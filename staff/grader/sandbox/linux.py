@@ -39,7 +39,11 @@ def mount(source: str, target: Path, kind: str, flags: int = 0, options: str = "
         OSError: it is not allowed.
     """
     result = _LIBC.mount(
-        source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), options.encode()
+        os.fsencode(source),
+        os.fsencode(target),
+        kind.encode(),
+        ctypes.c_ulong(flags),
+        options.encode(),
     )
     _check(result, f"mount {target}")
 
