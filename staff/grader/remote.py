@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -61,6 +62,7 @@ class Remote:
         self._channel: Channel | None = None
         self._lost: Raised | None = None
         self._task = ""
+        self._asked: set[str] = set()
         self._open()
 
     def begin(self, task: str) -> None:
@@ -98,11 +100,11 @@ class Remote:
             "arguments": dict(arguments),
             "cotangent": cotangent,
             "wrt": list(wrt),
-            "refusal": refusal,
+            "on_cpu": refusal and self.device != "cpu",
         }
         reply = self._ask(request, f"`{adapter}`")
         if isinstance(reply, Raised):
-            return reply
+            return reply if refusal else self._explained(reply, adapter, arguments)
         try:
             return _answer(reply)
         except WireError as error:
@@ -121,6 +123,17 @@ class Remote:
         if self._channel is not None:
             self._channel.close()
             self._channel = None
+
+    def _explained(self, raised: Raised, adapter: str, arguments: Mapping[str, Plain]) -> Raised:
+        """Ask what the submission's own annotations say about a call, once for each adapter."""
+        told = raised.lost or raised.type == "NotImplementedError" or adapter in self._asked
+        if told or self._channel is None:
+            return raised
+        self._asked.add(adapter)
+        request = {"kind": "complaint", "name": adapter, "arguments": dict(arguments)}
+        reply = self._ask(request, f"`{adapter}`, called again,")
+        text = reply.get("complaint") if isinstance(reply, dict) else None
+        return replace(raised, annotations=_text(text) if isinstance(text, str) else "")
 
     def _open(self) -> None:
         self._channel = Channel(self._fetch())
@@ -198,7 +211,7 @@ class Remote:
         if isinstance(missing := reply.get("missing"), str):
             raise Missing(_text(missing))
         if isinstance(problem := reply.get("problem"), str):
-            raise SubmissionError(_text(problem))
+            return self._lose("SubmissionError", _text(problem))
         if "raised" in reply:
             try:
                 return _raised(reply["raised"])

@@ -26,7 +26,7 @@ MAGIC = b"CS336\x00\x00\x01"
 HEAD = struct.Struct("<8sII")
 MAX_TEXT = 8_000_000
 """Bytes of the JSON text of one frame."""
-MAX_BLOB = 128_000_000
+MAX_BLOB = 64_000_000
 """Bytes of the tensors of one frame."""
 MAX_TENSORS = 20_000
 MAX_AXES = 16
@@ -209,7 +209,7 @@ def _check_depth(value: Any, left: int, *, recipes: bool = True) -> None:
         for key in value:
             if isinstance(key, tuple):
                 _check_depth(key, left - 1, recipes=recipes)
-            elif isinstance(key, RECIPES):
+            elif isinstance(key, RECIPES) and not recipes:
                 raise TypeError("a recipe")
         value = value.values()
     elif not isinstance(value, list | tuple):

@@ -60,6 +60,8 @@ def _answer(bridge: InProcess, request: dict[str, Any], guard: Guard | None) -> 
         return {"seen": guard.found() if guard is not None else []}
     arguments = request["arguments"]
     try:
+        if kind == "complaint":
+            return {"complaint": bridge.complaint(request["name"], arguments)}
         if kind == "probe":
             reply = bridge.probe(request["name"], arguments)
         else:
@@ -68,7 +70,8 @@ def _answer(bridge: InProcess, request: dict[str, Any], guard: Guard | None) -> 
                 arguments,
                 request["cotangent"],
                 request["wrt"],
-                refusal=request["refusal"],
+                # Explained when asked, so that it can't be told which calls must be refused.
+                refusal=request["on_cpu"] or bridge.device == "cpu",
             )
     except Missing as missing:
         return {"missing": str(missing)}

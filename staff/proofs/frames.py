@@ -21,7 +21,7 @@ import torch
 from staff.grader.wire import HEAD, MAGIC, MAX_BLOB, MAX_TEXT, Channel, WireError, encode
 
 _DEADLINE = 2.0
-"""Seconds until a frame that stays away is given up; senders here hang up before."""
+"""Seconds until a frame is given up; none comes near it, since senders hang up."""
 _SLOW = 5.0
 """Seconds that no frame may take, on a slow machine either."""
 _GROWTH = 1 << 30
@@ -62,7 +62,7 @@ def _receive(frame: bytes) -> str:
             try:
                 frame = frame[theirs.send(frame) :]
             except BlockingIOError:
-                break  # the start is what matters: no buffer holds more than a head's worth of lies
+                break  # what no buffer holds is lost: the start is what matters
         theirs.close()
         try:
             channel.receive(time.monotonic() + _DEADLINE)

@@ -23,10 +23,11 @@ from staff.grader.zygote import zygote
 from staff.paths import ROOT
 from staff.tests.hostile.attack import KEPT, LOST, UNGRADED, Attack, write
 from staff.tests.hostile.harming import HARMING
-from staff.tests.hostile.inventing import INVENTING
+from staff.tests.hostile.inventing import EMBEDDING_LOST, INVENTING
 from staff.tests.hostile.lying import LYING
 from staff.tests.hostile.reaching import REACHING
 from tests.harness.fixtures import FIXTURES
+from tests.harness.results import State
 
 ATTACKS = {attack.name: attack for attack in (*REACHING, *LYING, *HARMING, *INVENTING)}
 WITNESSES = ("witness", "second-witness")
@@ -172,6 +173,14 @@ def test_lies_earn_nothing(runs, name):
     assert earned["softmax"] <= wrong["softmax"] < 0.5, ATTACKS[name].tries
     possible = {t.id: t.possible for t in runs["wrong"].result.tasks}
     assert {t.id: t.possible for t in runs[name].result.tasks} == possible
+
+
+@pytest.mark.parametrize("name", EMBEDDING_LOST)
+def test_only_an_error_is_a_refusal(runs, name):
+    """Catches a death, a time-out or a hint in the request that earns what an error should."""
+    tests = {s.name: s.state for t in runs[name].result.tasks for s in t.tests}
+    assert tests["test_unknown_ids_are_refused"].failed
+    assert tests["test_rows_are_exact"] is State.PASSED
 
 
 @pytest.mark.parametrize("name", [name for name, a in ATTACKS.items() if a.ends == UNGRADED])

@@ -73,9 +73,8 @@ class InProcess:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer
-            told = refusal or adapter in self._asked or isinstance(error, NotImplementedError)
-            again = {} if told else realise(dict(arguments), device)
-            return self._raised(error, "" if told else self._complaint(adapter, again))
+            told = refusal or isinstance(error, NotImplementedError)
+            return self._raised(error, "" if told else self.complaint(adapter, arguments))
         finally:
             _restore_torch()
             self._prove_origin()
@@ -93,12 +92,16 @@ class InProcess:
             _restore_torch()
             self._prove_origin()
 
-    def _complaint(self, adapter: str, arguments: dict[str, Any]) -> str:
-        """Ask the annotations, once for each adapter: a second time they would say the same."""
-        if self._annotated is None:
+    def complaint(self, adapter: str, arguments: Mapping[str, Plain]) -> str:
+        """Ask the annotations about a call that raised; "" where they say nothing.
+
+        Once for each adapter: a second time they would say the same.
+        """
+        if self._annotated is None or adapter in self._asked:
             return ""
         self._asked.add(adapter)
-        return self._annotated.complaint(adapter, arguments)
+        again = realise(dict(arguments), torch.device(self.device))
+        return self._annotated.complaint(adapter, again)
 
     def _raised(self, error: BaseException, annotations: str = "") -> Raised:
         frames = self.submission.frames(error)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 MNT_DETACH = 2
 PR_SET_NO_NEW_PRIVS = 38
@@ -39,7 +39,11 @@ def mount(source: str, target: Path, kind: str, flags: int = 0, options: str = "
         OSError: it is not allowed.
     """
     result = _LIBC.mount(
-        source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), options.encode()
+        os.fsencode(source),
+        os.fsencode(target),
+        kind.encode(),
+        ctypes.c_ulong(flags),
+        options.encode(),
     )
     _check(result, f"mount {target}")
 

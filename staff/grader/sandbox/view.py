@@ -30,14 +30,24 @@ _SPAWNED = (
 
 def readable(plan: Confinement) -> list[Path]:
     """The system and the Python environment, and no folder that holds the assignment."""
-    found = [Path(p) for p in _SYSTEM]
-    found += [Path(sys.prefix), Path(sys.base_prefix), *(Path(p) for p in sys.path if p)]
+    python = [Path(sys.prefix), Path(sys.base_prefix)]
+    modules = [Path(os.path.normpath(p)) for p in sys.path if p]
+    found = [Path(p) for p in _SYSTEM] + [Path(os.path.normpath(p)) for p in python]
+    found += [path for path in modules if not _ours(path) or _inside(path, python)]
     found += [Path(p) for p in _GPU] if plan.gpu else []
     kept: list[Path] = []
     for path in found:
-        if path.exists() and not ROOT.is_relative_to(path) and not _inside(path, kept):
+        if path.exists() and not _around_ours(path) and not _inside(path, kept):
             kept.append(path)
     return kept + ([ROOT / name for name in _SPAWNED] if plan.spawned else [])
+
+
+def _ours(path: Path) -> bool:
+    return path.resolve().is_relative_to(ROOT)
+
+
+def _around_ours(path: Path) -> bool:
+    return ROOT.is_relative_to(path) or ROOT.is_relative_to(path.resolve())
 
 
 def devices(plan: Confinement) -> list[Path]:
@@ -79,6 +89,8 @@ def lay_out_root(plan: Confinement, root: Path) -> None:
         linux.mount("tmpfs", root / name, "tmpfs", sealed, options)
     if not (root / "tmp").exists():  # a Python environment may lie there
         (root / "tmp").symlink_to(SCRATCH)
+    # Where the grader is no root, what it has mounted is the worker's own to write to.
+    linux.mount("none", root, "", sealed | linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY)
 
 
 def mount_proc(root: Path) -> None:

@@ -37,18 +37,6 @@ HARMING = (
         slow=True,
     ),
     Attack("sleeps-at-import", "is never imported", "_time.sleep(10**6)", UNGRADED, slow=True),
-    Attack(
-        "sleeps-at-second-import",
-        "dies in a call, and is never imported again",
-        """
-if _Path("/scratch/again").exists():
-    _time.sleep(10**6)
-_Path("/scratch/again").touch()
-"""
-        + _IN_CALL.format("_os._exit(0)"),
-        LOST,
-        slow=True,
-    ),
     _in_call(
         "hangs-up",
         "closes its line to the grader, and lives on",
@@ -65,7 +53,7 @@ def _drip():
     from staff.grader.wire import HEAD, MAGIC
     with _socket.socket(fileno=_os.dup(_line())) as line:
         line.setblocking(True)
-        line.sendall(HEAD.pack(MAGIC, 8_000_000, 128_000_000))
+        line.sendall(HEAD.pack(MAGIC, 8_000_000, 64_000_000))
         while True:
             line.sendall(b" ")
             _time.sleep(0.01)
@@ -81,7 +69,7 @@ def _flood():
     from staff.grader.wire import HEAD, MAGIC
     with _socket.socket(fileno=_os.dup(_line())) as line:
         line.setblocking(True)
-        line.sendall(HEAD.pack(MAGIC, 0, 128_000_000))
+        line.sendall(HEAD.pack(MAGIC, 0, 64_000_000))
         while True:
             line.sendall(b"\\xff" * 1_000_000)
 """,

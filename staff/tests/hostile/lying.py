@@ -19,7 +19,7 @@ class _Alike:
     __add__ = __mul__ = __truediv__ = __rsub__ = __radd__ = __rmul__ = __abs__ = __neg__ = __sub__
     def __reduce__(self): return (print, ("unpickled",))
 """
-_SENDS = """
+SENDS = """
 from staff.grader.wire import HEAD, MAGIC, encode
 
 
@@ -160,7 +160,7 @@ _worker.encode = lambda message: _encode(_replies[_os.urandom(1)[0] % len(_repli
     Attack(
         "fakes-frames",
         "writes verdicts and results to the worker's own line",
-        _SENDS
+        SENDS
         + f"""
 
 def run_softmax(in_features, dim):
@@ -173,7 +173,7 @@ def run_softmax(in_features, dim):
     Attack(
         "answers-before-it-is-asked",
         "fills the line with answers in advance",
-        _SENDS
+        SENDS
         + """
 _send(encode({"opened": True}) + b"".join(
     encode({"answer": [_torch.full((3, 5), 0.2), {}, {}, "cpu"]}) for _ in range(100)))
@@ -184,7 +184,7 @@ run_softmax = _zeros
     Attack(
         "says-it-is-not-offered",
         "claims that names are missing, so that tests leave the count",
-        _SENDS
+        SENDS
         + """
 
 def run_softmax(in_features, dim):
@@ -197,7 +197,7 @@ def run_softmax(in_features, dim):
     Attack(
         "sends-recipes",
         "answers with recipes that would write files beside the grader",
-        _SENDS
+        SENDS
         + """
 from tests.harness.recipes import Array, File, Strided
 
@@ -214,7 +214,7 @@ def run_softmax(in_features, dim):
     Attack(
         "sends-odd-data",
         "NaN for a key, one key twice, keys that can't be, numbers without end",
-        _SENDS
+        SENDS
         + r"""
 _odd = (
     b'{"$":"dict","items":[["answer",[9' + b"9" * 4200 + b',{"$":"dict","items":[]},{"$":"dict","items":[]},"cpu"]]]}',

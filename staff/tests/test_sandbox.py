@@ -1,0 +1,190 @@
+"""The sandbox: the backends, the choice among them, and workers that are spawned, not forked."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+
+from staff.grader.remote import NoWorkerError, Remote, Workers
+from staff.grader.sandbox import Confinement, Limits, bwrap, choose, seccomp
+from staff.grader.sandbox.choose import BACKENDS, SandboxError
+from staff.grader.sandbox.view import readable
+from staff.grader.zygote import zygote
+from staff.paths import ROOT, SOLUTION
+from staff.tests.support import submission
+from tests.harness.bridge import Raised
+from tests.harness.submission import locate
+
+PARALLEL = """
+import torch
+
+
+def run_silu(in_features):
+    torch.set_num_threads(2)
+    return torch.ones(500, 500) @ torch.ones(500, 500)
+"""
+FAKE = """#!{python} -I
+import os, sys
+
+with open({log!r}, "w") as log:
+    log.write("\\n".join(sys.argv))
+inner = sys.argv[sys.argv.index("--") + 1:]
+inner = [{submission!r} if word == "/submission" else word for word in inner]
+os.execv(inner[0], inner)
+"""
+
+
+@pytest.fixture(scope="module")
+def line():
+    """A zygote."""
+    with zygote() as fd:
+        yield fd
+
+
+def remote(line: int, folder: Path, **plan: object) -> Remote:
+    """A bridge to a submission in a worker."""
+    confinement = Confinement(backend="namespaces", submission=str(folder))
+    confinement = msgspec.structs.replace(confinement, **plan)
+    return Remote(locate(folder), "cpu", Workers(line=line, plan=confinement))
+
+
+def silu(bridge: Remote) -> object:
+    """What an adapter gives."""
+    reply = bridge.call("run_silu", {"in_features": torch.zeros(3)})
+    return reply if isinstance(reply, Raised) else reply.output
+
+
+def needs(backend: str) -> pytest.MarkDecorator:
+    """Skip where a backend doesn't work."""
+    try:
+        choose(backend)
+    except SandboxError as error:
+        return pytest.mark.skip(str(error))
+    return pytest.mark.filterwarnings("error")
+
+
+@needs("namespaces")
+def test_a_parallel_operation_in_the_tenth_worker(line, tmp_path):
+    """Catches a zygote that ran one itself: its threads don't survive a fork, and workers hang."""
+    folder = submission(tmp_path / "parallel", added={"adapters.py": PARALLEL})
+    for number in range(10):
+        bridge = remote(line, folder, number=number)
+        if number in (0, 9):
+            assert torch.equal(silu(bridge), torch.full((500, 500), 500.0))
+        bridge.close()
+
+
+@needs("namespaces")
+def test_a_spawned_worker(line):
+    """Catches a worker for GPUs that can't import what it serves with."""
+    bridge = remote(line, SOLUTION, gpu=True)
+    assert torch.equal(silu(bridge), torch.zeros(3))
+    bridge.close()
+
+
+def test_a_spawned_worker_sees_no_answers(monkeypatch):
+    """Catches a test, a case or a solution in the view of a worker that reads its own code."""
+    more = [str(ROOT / "staff/tests/../.."), str(SOLUTION), str(ROOT / "tests")]
+    monkeypatch.setattr(sys, "path", [*sys.path, *more])
+    seen = readable(Confinement(backend="bwrap", submission="/nowhere"))
+    inside = {path.relative_to(ROOT).as_posix() for path in seen if path.is_relative_to(ROOT)}
+    assert {name for name in inside if not (ROOT / name).is_relative_to(sys.prefix)} == {
+        "staff/__init__.py",
+        "staff/grader/__init__.py",
+        "staff/grader/wire.py",
+        "staff/grader/worker.py",
+        "tests/__init__.py",
+        "tests/harness",
+    }
+    assert not any(ROOT.is_relative_to(path.resolve()) for path in seen)
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="as root, the worker's user may not read Python")
+def test_behind_a_fake_bwrap(line, tmp_path, monkeypatch):
+    """Catches options that bubblewrap would not take, and an inner command that doesn't serve."""
+    log = tmp_path / "log"
+    fake = tmp_path / "bwrap"
+    fake.write_text(FAKE.format(python=sys.executable, log=str(log), submission=str(SOLUTION)))
+    fake.chmod(0o755)
+    monkeypatch.setattr(bwrap, "program", lambda: str(fake))
+    bridge = remote(line, SOLUTION, backend="bwrap")
+    assert torch.equal(silu(bridge), torch.zeros(3))
+    bridge.close()
+
+
+def test_the_command_of_bwrap(tmp_path, monkeypatch):
+    """Catches a wall that is left out."""
+    monkeypatch.setattr(bwrap, "program", lambda: "/usr/bin/bwrap")
+    plan = Confinement(backend="bwrap", submission=str(tmp_path), limits=Limits(scratch_bytes=4096))
+    command = bwrap.command(plan, ["python", "-I"])
+    assert command[-3:] == ["--", "python", "-I"]
+    text = " ".join(command)
+    for wall in (
+        "--unshare-all",
+        "--disable-userns",
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop ALL",
+        "--clearenv",
+        f"--ro-bind {tmp_path} /submission",
+        "--size 4096 --tmpfs /scratch",
+        "--size 1024 --tmpfs /dev/shm",
+        "--remount-ro /",
+    ):
+        assert wall in text
+    assert "--bind " not in text
+    assert "fixtures" not in text
+
+
+@needs("namespaces")
+def test_auto_takes_the_strongest():
+    """Catches a silent downgrade."""
+    assert choose("auto").name == "namespaces"
+    assert any("no network" in text for text in choose("auto").protections)
+
+
+@pytest.mark.skipif(bwrap.program() is not None, reason="there is a bwrap")
+def test_what_is_not_there_is_an_error():
+    """Catches another backend in place of the one that was asked for."""
+    with pytest.raises(SandboxError, match="no sandbox works here"):
+        choose("bwrap")
+
+
+def test_unknown_backends():
+    """Catches a misspelt name that is taken for auto."""
+    with pytest.raises(SandboxError, match="no sandbox is called 'docker'; there are auto, namesp"):
+        choose("docker")
+    assert [b.name for b in BACKENDS] == ["namespaces", "bwrap", "landlock", "process"]
+
+
+@needs("namespaces")
+def test_a_folder_that_is_not_there(line):
+    """Catches points lost to a sandbox that can't be entered: that is no fault of a submission."""
+    plan = Confinement(backend="namespaces", submission="/no/such/folder")
+    with pytest.raises(NoWorkerError, match="the sandbox can't be entered: "):
+        Remote(locate(SOLUTION), "cpu", Workers(line=line, plan=plan))
+
+
+def test_a_zygote_that_is_gone():
+    """Catches the same, where there is nobody to ask."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    theirs.close()
+    plan = Confinement(backend="namespaces", submission=str(SOLUTION))
+    with ours, pytest.raises(NoWorkerError, match="no worker could be started: "):
+        Remote(locate(SOLUTION), "cpu", Workers(line=ours.fileno(), plan=plan))
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_jumps_of_the_filter_end_inside_it(machine):
+    """Catches a filter of system calls that the kernel would refuse, or that lets through."""
+    for signals in (True, False):
+        program = seccomp._program(machine, signals=signals, memory_files=False)
+        count = len(program) // 8
+        for i in range(count):
+            code = int.from_bytes(program[8 * i : 8 * i + 2], sys.byteorder)
+            if code & 7 == 5:  # a jump
+                assert i + 1 + max(program[8 * i + 2], program[8 * i + 3]) < count
