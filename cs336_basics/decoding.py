@@ -5,7 +5,6 @@ from collections.abc import Callable
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-
 NextLogits = Callable[[Int[Tensor, "batch seq"]], Float[Tensor, "batch vocab_size"]]
 
 

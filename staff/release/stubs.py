@@ -216,6 +216,6 @@ def _tidy(text: str) -> str:
     text = re.sub(r"\n{4,}", "\n\n\n", text)
     text = re.sub(r"\n{3,}(?= )", "\n\n", text)
     text = re.sub(r'("""\n)\n+(?= +raise NotImplementedError)', r"\1", text)
-    text = re.sub(r"(\n(?:import|from) [^\n]+)\n{3,}(?=import|from)", r"\1\n\n", text)
+    text = re.sub(r"(\n(?:import|from) [^\n]+)\n{3,}(?!def |async |class |@)", r"\1\n\n", text)
     text = re.sub(r'\A("""(?:.|\n)*?""")\n{3,}(?=import|from)', r"\1\n\n", text)
     return text.rstrip("\n") + "\n"
