@@ -125,9 +125,9 @@ def run_softmax(in_features, dim):
     ),
     Attack(
         "starves-its-neighbours",
-        "computes in a hundred processes, so that others run out of time",
+        "computes in forty processes, so that others run out of time",
         """
-for _ in range(100):
+for _ in range(40):
     try:
         if _os.fork() == 0:
             while True:
