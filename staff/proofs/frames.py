@@ -136,7 +136,8 @@ def _odd_data(draw: random.Random) -> bytes:
 _ODD = (
     b"", b"null", b"NaN", b"-Infinity", b"1e999", b"9" * 4000, b"9" * 6000, b"\xff\xfe", b"[1,]",
     b"{}", b'{"$":[]}', b'{"$":"tensor"}', b'{"$":"tensor","name":"t"}',
-    b'{"$":"tensor","name":[]}',     b'{"$":"bytes","base64":5}', b'{"$":"bytes","base64":"\\ud800"}', b'{"$":"bytes","base64":"="}',
+    b'{"$":"tensor","name":[]}',     b'{"$":"bytes","base64":5}',
+    b'{"$":"bytes","base64":"\\ud800"}', b'{"$":"bytes","base64":"="}',
     b'{"$":"float","text":[]}', b'{"$":"float","text":"1_0"}', b'{"$":"float"}',
     b'{"$":"dict","items":5}', b'{"$":"dict","items":[1]}', b'{"$":"dict","items":[[[],1]]}',
     b'{"$":"dict","items":[[{"$":"dict","items":[]},1]]}', b'{"$":"dict","items":[[1,2],[1,3]]}',
