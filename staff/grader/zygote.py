@@ -183,6 +183,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     _Zygote(line, rooms).run()
+    _remove(rooms)  # also where the grader was killed, and can't
 
 
 if __name__ == "__main__":

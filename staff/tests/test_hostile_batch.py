@@ -244,7 +244,7 @@ def test_reports_hold_nothing_that_harms(runs):
         assert all(len(line) < 10_000 for line in lines), name
 
 
-def test_answers_that_were_written_down(place):
+def test_answers_that_were_written_down(place, runs):
     """Catches points for knowing the saved cases by heart, and an exit status that isn't ours."""
     written = submission(place / "command/written", added={"adapters.py": PRELUDE + WRITTEN})
     known: dict[str, torch.Tensor] = {}
@@ -262,10 +262,10 @@ def test_answers_that_were_written_down(place):
     assert done.status == 1, done.text
     grade = read_grade(place / "out/written/grade.json")
     [softmax] = [task for task in grade.run.result.tasks if task.id == "softmax"]
-    assert softmax.earned == 0
+    assert softmax.earned / softmax.possible <= _earned(runs["wrong"])["softmax"]
     [saved] = [test for test in softmax.tests if test.name == "test_matches_saved_tensors"]
     assert saved.lines[0] == ONLY_SAVED
-    assert grade.run.result.earned == 30 - softmax.possible
+    assert grade.run.result.earned == 30 - softmax.possible + softmax.earned
 
 
 def test_there_are_enough():

@@ -104,6 +104,7 @@ def run_softmax(in_features, dim):
     return _zeros(in_features, dim)
 """,
         LOST,
+        slow=True,
     ),
     Attack(
         "half-closes-its-line",
