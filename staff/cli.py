@@ -45,7 +45,7 @@ def grade(
     ] = None,
     seed: Annotated[str, typer.Option(help="Seed of the fresh cases; grade.json records it.")] = "",
     sandbox: Annotated[
-        str, typer.Option(help="auto, namespaces, landlock, process, or mock for none at all.")
+        str, typer.Option(help="auto, namespaces, bwrap, landlock, process, or mock for none.")
     ] = "auto",
     hints: Annotated[
         Hints,

@@ -153,7 +153,9 @@ class Remote:
     def _fetch(self) -> socket.socket:
         """Send the zygote one end of a new line; the worker will have it."""
         ours, theirs = socket.socketpair()
-        asked = {"plan": self._workers.plan, "device": self.device}
+        gpu = self.device.startswith("cuda")
+        plan = msgspec.structs.replace(self._workers.plan, gpu=gpu or self._workers.plan.gpu)
+        asked = {"plan": plan, "device": self.device}
         with theirs, socket.socket(fileno=os.dup(self._workers.line)) as line:
             try:
                 socket.send_fds(line, [msgspec.json.encode(asked)], [theirs.fileno()])

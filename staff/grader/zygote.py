@@ -203,7 +203,9 @@ def main() -> None:
         guard.install()
     gc.collect()
     gc.freeze()
-    _Zygote(line, Path(setup.rooms), guard).run()
+    rooms = Path(setup.rooms)
+    _Zygote(line, rooms, guard).run()
+    _remove(rooms)  # also where the grader was killed, and can't
 
 
 if __name__ == "__main__":

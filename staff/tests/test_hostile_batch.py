@@ -8,31 +8,49 @@ import contextlib
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
-from staff.grader.grade import SuiteRun
+from staff.grader.fresh import ONLY_SAVED
+from staff.grader.grade import SuiteRun, read_grade
 from staff.grader.remote import Workers
 from staff.grader.sandbox import Confinement, Limits, choose
 from staff.grader.warm import Job, run_warm
 from staff.grader.zygote import zygote
 from staff.paths import ROOT
-from staff.tests.hostile.attack import KEPT, LOST, UNGRADED, Attack, write
+from staff.tests.hostile.attack import KEPT, LOST, PRELUDE, UNGRADED, Attack, write
 from staff.tests.hostile.harming import HARMING
 from staff.tests.hostile.inventing import EMBEDDING_LOST, INVENTING
 from staff.tests.hostile.lying import LYING
 from staff.tests.hostile.reaching import REACHING
-from tests.harness.fixtures import FIXTURES
+from staff.tests.support import Run, submission
+from tests.harness.fixtures import FIXTURES, Fixtures
 from tests.harness.results import State
+from tests.harness.rubric import read_rubric
 
 ATTACKS = {attack.name: attack for attack in (*REACHING, *LYING, *HARMING, *INVENTING)}
 WITNESSES = ("witness", "second-witness")
-TASKS = ("linear", "embedding", "softmax")
+TASKS = ("embedding", "softmax")
 SECRET = "x7Qsecret"
+WRITTEN = """
+from safetensors.torch import load_file
+
+_known = load_file(_Path(__file__).parent / "cs336_basics/known.safetensors")
+
+
+def run_softmax(in_features, dim):
+    for name, x in _known.items():
+        if name.endswith(".x") and x.shape == in_features.shape and _torch.equal(x, in_features):
+            return _known[f"{int(name[:-2])}.y"].clone()
+    return _zeros(in_features, dim)
+"""
 LIMITS = Limits(memory_bytes=5 << 30)
 """PyTorch's address space, and a little: what is too much is soon reached."""
 
@@ -40,7 +58,7 @@ LIMITS = Limits(memory_bytes=5 << 30)
 def grade(
     folders: dict[str, Path], cases: Path, *, call_seconds: float, suite_seconds: float
 ) -> dict[str, SuiteRun]:
-    """Run three tasks on each submission, confined as `auto` would, under short limits."""
+    """Run two tasks on each submission, confined as `auto` would, under short limits."""
     backend = choose("auto").name
     with zygote() as line:
         jobs = [
@@ -62,6 +80,15 @@ def grade(
             for number, (name, folder) in enumerate(folders.items())
         ]
         return {outcome.name: outcome.run for outcome in run_warm(jobs, cases)}
+
+
+def run_command(*arguments: str) -> Run:
+    """Run `cs336`, as an instructor does."""
+    command = [sys.executable, "-m", "staff.cli", *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+    return Run(done.returncode, done.stdout + done.stderr)
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +242,30 @@ def test_reports_hold_nothing_that_harms(runs):
         )
         assert all(line.isprintable() for line in lines), name
         assert all(len(line) < 10_000 for line in lines), name
+
+
+def test_answers_that_were_written_down(place, runs):
+    """Catches points for knowing the saved cases by heart, and an exit status that isn't ours."""
+    written = submission(place / "command/written", added={"adapters.py": PRELUDE + WRITTEN})
+    known: dict[str, torch.Tensor] = {}
+    for test in read_rubric().task("softmax").tests:
+        for case in Fixtures(FIXTURES).cases("softmax", test).cases if "saved" in test else ():
+            number = len(known) // 2
+            known[f"{number}.x"] = case.arguments["in_features"].contiguous()
+            known[f"{number}.y"] = case.answers[0].to(case.dtype).contiguous()
+    save_file(known, written / "cs336_basics/known.safetensors")
+    (written / "cs336_basics/known.safetensors").chmod(0o644)
+    ending = write(ATTACKS["exits-at-import"], place / "command", {})
+    done = run_command(
+        "grade", str(written), str(ending), "--seed", "7", "--out", str(place / "out")
+    )
+    assert done.status == 1, done.text
+    grade = read_grade(place / "out/written/grade.json")
+    [softmax] = [task for task in grade.run.result.tasks if task.id == "softmax"]
+    assert softmax.earned / softmax.possible <= _earned(runs["wrong"])["softmax"]
+    [saved] = [test for test in softmax.tests if test.name == "test_matches_saved_tensors"]
+    assert saved.lines[0] == ONLY_SAVED
+    assert grade.run.result.earned == 30 - softmax.possible + softmax.earned
 
 
 def test_there_are_enough():

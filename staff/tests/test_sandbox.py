@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -30,10 +31,7 @@ def run_silu(in_features):
 FAKE = """#!{python} -I
 import os, sys
 
-with open({log!r}, "w") as log:
-    log.write("\\n".join(sys.argv))
 inner = sys.argv[sys.argv.index("--") + 1:]
-inner = [{submission!r} if word == "/submission" else word for word in inner]
 os.execv(inner[0], inner)
 """
 
@@ -72,18 +70,16 @@ def test_a_parallel_operation_in_the_tenth_worker(line, tmp_path):
     """Catches a zygote that ran one itself: its threads don't survive a fork, and workers hang."""
     folder = submission(tmp_path / "parallel", added={"adapters.py": PARALLEL})
     for number in range(10):
-        bridge = remote(line, folder, number=number)
-        if number in (0, 9):
-            assert torch.equal(silu(bridge), torch.full((500, 500), 500.0))
-        bridge.close()
+        with closing(remote(line, folder, number=number)) as bridge:
+            if number in (0, 9):
+                assert torch.equal(silu(bridge), torch.full((500, 500), 500.0))
 
 
 @needs("namespaces")
 def test_a_spawned_worker(line):
     """Catches a worker for GPUs that can't import what it serves with."""
-    bridge = remote(line, SOLUTION, gpu=True)
-    assert torch.equal(silu(bridge), torch.zeros(3))
-    bridge.close()
+    with closing(remote(line, SOLUTION, gpu=True)) as bridge:
+        assert torch.equal(silu(bridge), torch.zeros(3))
 
 
 def test_a_spawned_worker_sees_no_answers(monkeypatch):
@@ -104,16 +100,13 @@ def test_a_spawned_worker_sees_no_answers(monkeypatch):
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="as root, the worker's user may not read Python")
-def test_behind_a_fake_bwrap(line, tmp_path, monkeypatch):
-    """Catches options that bubblewrap would not take, and an inner command that doesn't serve."""
-    log = tmp_path / "log"
+def test_behind_a_fake_bwrap(tmp_path, monkeypatch):
+    """Catches an inner command that finds no worker, and a bwrap that is there and not taken."""
     fake = tmp_path / "bwrap"
-    fake.write_text(FAKE.format(python=sys.executable, log=str(log), submission=str(SOLUTION)))
+    fake.write_text(FAKE.format(python=sys.executable))
     fake.chmod(0o755)
     monkeypatch.setattr(bwrap, "program", lambda: str(fake))
-    bridge = remote(line, SOLUTION, backend="bwrap")
-    assert torch.equal(silu(bridge), torch.zeros(3))
-    bridge.close()
+    assert choose("bwrap").name == "bwrap"
 
 
 def test_the_command_of_bwrap(tmp_path, monkeypatch):
@@ -188,3 +181,49 @@ def test_jumps_of_the_filter_end_inside_it(machine):
             code = int.from_bytes(program[8 * i : 8 * i + 2], sys.byteorder)
             if code & 7 == 5:  # a jump
                 assert i + 1 + max(program[8 * i + 2], program[8 * i + 3]) < count
+
+
+ANNOTATED = """
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def silu(x: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
+    raise ValueError("no")
+"""
+KNOWING = """
+import sys
+
+
+def run_silu(in_features):
+    frame, seen = sys._getframe(), {}
+    while frame:
+        for name, value in frame.f_locals.items():
+            if isinstance(value, dict) and "arguments" in value:
+                seen = {k: v for k, v in value.items() if k != "arguments"}
+            elif isinstance(value, bool):
+                seen.setdefault(name, value)
+        frame = frame.f_back
+    raise ValueError(repr(sorted(seen.items(), key=str)))
+"""
+
+
+@needs("namespaces")
+def test_what_annotations_say_is_asked_for_once(line, tmp_path):
+    """Catches a message that is lost on its way through the sandbox."""
+    added = {"cs336_basics/feed_forward.py": ANNOTATED}
+    with closing(remote(line, submission(tmp_path / "annotated", added=added))) as bridge:
+        first, second = silu(bridge), silu(bridge)
+        assert first.annotations.startswith("annotations: feed_forward.silu")
+        assert second.annotations == ""
+
+
+@needs("namespaces")
+def test_no_request_tells_that_an_error_is_expected(line, tmp_path):
+    """Catches the answer to a test of refusals that travels with its question."""
+    with closing(
+        remote(line, submission(tmp_path / "knowing", added={"adapters.py": KNOWING}))
+    ) as bridge:
+        arguments = {"in_features": torch.zeros(3)}
+        told = [bridge.call("run_silu", arguments, refusal=refusal) for refusal in (False, True)]
+        assert told[0].message == told[1].message != "[]"

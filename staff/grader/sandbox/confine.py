@@ -46,7 +46,7 @@ def supervise(
         OSError: a protection is not to be had.
     """
     os.setsid()  # a signal to the group of a terminal would spare what the supervisor holds down
-    scratch = None
+    scratch, proc = None, os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     if plan.backend == "namespaces":
         _fresh_namespaces(plan)
         with contextlib.suppress(OSError):  # where it can't be written, the filter refuses them
@@ -60,6 +60,7 @@ def supervise(
     alive = os.pipe()
     worker = os.fork()
     if worker == 0:
+        os.close(proc)
         os.close(alive[1])
         linux.die_with_parent()
         if select.select([alive[0]], [], [], 0)[0]:
@@ -67,9 +68,7 @@ def supervise(
         os.close(alive[0])
         return 0
     os.close(alive[0])
-    user = NOBODY if scratch is None else _user(plan)
-    alone = user if os.getuid() == 0 else None
-    os._exit(watch(worker, connection, lifeline, plan.limits, scratch, alone))
+    os._exit(watch(worker, connection, lifeline, plan.limits, scratch, proc))
 
 
 def enter(plan: Confinement, room: Path) -> Path:

@@ -28,13 +28,14 @@ def watch(
     lifeline: int | None,
     limits: Limits,
     scratch: Path | None,
-    user: int | None,
+    proc: int,
 ) -> int:
     """Wait for the worker's end, and make sure of it.
 
     The worker is killed when the line to the grader is cut or the lifeline ends, when its time is
     over, or when all its processes together hold too much. What it started is gone when this
-    returns.
+    returns. While it runs, a crowd of processes gets little more time than one has, so that its
+    neighbours don't run out of theirs.
 
     Args:
         worker: its process.
@@ -42,7 +43,7 @@ def watch(
         lifeline: a pipe that ends with the grader.
         limits: what it may use.
         scratch: its folder, where no file system of its own bounds it.
-        user: the one that only this worker's processes run as, if there is one.
+        proc: /proc as it is outside, an open folder.
 
     Returns:
         The worker's exit status.
@@ -54,21 +55,21 @@ def watch(
         poll.register(lifeline, select.POLLHUP)
     pidfd = os.pidfd_open(worker)
     poll.register(pidfd, select.POLLIN)
-    apart = scratch is None
-    calm = user is None
     try:
         while not poll.poll(_LOOK_EVERY * 1000):
-            memory, tasks = _used(user, apart=apart)
+            tasks = _tasks_of_descendants(proc)
+            memory = sum(_memory(proc, process) for process in tasks)
             full = scratch and _overfull(scratch, limits.scratch_bytes, limits.scratch_files)
             if full or memory > limits.memory_bytes or time.monotonic() > deadline:
                 break
-            if user is not None and tasks > _CROWD and not calm:
-                os.setpriority(os.PRIO_USER, user, _LOWEST)  # or neighbours would run out of time
-                calm = True
+            everything = [task for tasks_ in tasks.values() for task in tasks_]
+            for task in everything if len(everything) > _CROWD else ():
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, task, _LOWEST)
     finally:  # not reaped yet, so the number is still its own
         os.kill(worker, signal.SIGKILL)
         status = os.waitpid(worker, 0)[1]
-        _clear_up(None if apart else user)
+        _clear_up(proc)
     return os.waitstatus_to_exitcode(status) & 0xFF
 
 
@@ -89,60 +90,61 @@ def _overfull(scratch: Path, most_bytes: int, most_files: int) -> bool:
     return bool(waiting) or size > most_bytes or files > most_files
 
 
-def _used(user: int | None, *, apart: bool) -> tuple[int, int]:
-    """Bytes that the worker's processes have touched and not only read, and how many run.
+def _tasks_of_descendants(proc: int) -> dict[int, list[int]]:
+    """All processes below this one, and the threads of each.
 
-    A worker apart has moved this mount namespace to its own root, whose /proc lists nobody else;
-    until it has, and where there is no such /proc, there is nothing to count.
+    Who loses a parent gets another one further up, but not above this process: in a namespace its
+    first process, and otherwise this one, which adopts orphans.
     """
-    if os.path.exists("/proc/self") if apart else user is None:
-        return 0, 0
-    memory = tasks = 0
+    found: dict[int, list[int]] = {}
+    waiting = [os.getpid()]
+    while waiting:
+        process = waiting.pop()
+        with contextlib.suppress(OSError):
+            folder = os.open(f"{process}/task", os.O_RDONLY | os.O_DIRECTORY, dir_fd=proc)
+            try:
+                found[process] = [int(task) for task in os.listdir(folder)]
+            finally:
+                os.close(folder)
+            for task in found[process]:
+                waiting += map(int, _read(proc, f"{process}/task/{task}/children").split())
+    found.pop(os.getpid(), None)
+    return found
+
+
+def _memory(proc: int, process: int) -> int:
+    """Bytes that a process has touched and that aren't a file's."""
     with contextlib.suppress(OSError):
-        for name in os.listdir("/proc"):
-            with contextlib.suppress(OSError, ValueError):
-                if name.isdecimal() and (apart or os.stat(f"/proc/{name}").st_uid == user):
-                    status = Path(f"/proc/{name}/status").read_text("utf-8", "replace")
-                    words = dict(line.split()[:2] for line in status.splitlines() if ":\t" in line)
-                    memory += int(words["RssAnon:"]) + int(words["RssShmem:"]) << 10
-                    tasks += int(words["Threads:"])
-    return memory, tasks
+        words = [line.split() for line in _read(proc, f"{process}/status").splitlines()]
+        return sum(int(w[1]) << 10 for w in words if w[:1] in (["RssAnon:"], ["RssShmem:"]))
+    return 0
 
 
-def _clear_up(user: int | None) -> None:
-    """Kill whatever the worker has started that doesn't end with it."""
+def _read(proc: int, name: str) -> str:
+    fd = os.open(name, os.O_RDONLY, dir_fd=proc)
+    with os.fdopen(fd, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def _clear_up(proc: int) -> None:
+    """Kill whatever the worker has started that doesn't end with it.
+
+    All of it is stopped first: what stands still has no more children.
+    """
     ends = time.monotonic() + _PATIENCE
+    stopped: set[int] = set()
+    while (running := _tasks_of_descendants(proc).keys() - stopped) and time.monotonic() < ends:
+        for process in running:
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGSTOP)
+        stopped |= running
     while time.monotonic() < ends:
-        if user is not None:
-            _kill_all_of(user)
-        for child in _children():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
+        for process in _tasks_of_descendants(proc):
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-            time.sleep(0.005)
         except ChildProcessError:
             return
-
-
-def _kill_all_of(user: int) -> None:
-    """Send SIGKILL to every process of a user, at one stroke: a fork bomb has no time between."""
-    killer = os.fork()
-    if killer == 0:
-        try:
-            os.setresuid(user, user, user)
-            os.kill(-1, signal.SIGKILL)
-        finally:
-            os._exit(0)
-    os.waitpid(killer, 0)
-
-
-def _children() -> list[int]:
-    """Processes whose parent is this one."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            if int(stat.read_text("utf-8", "replace").rpartition(")")[2].split()[1]) == os.getpid():
-                found.append(int(stat.parent.name))
-    return found
+        time.sleep(0.002)

@@ -91,6 +91,7 @@ if _os.fork() == 0:
     _bomb()
 """,
         LOST,
+        slow=True,
     ),
     Attack(
         "starts-threads-without-end",
@@ -147,6 +148,7 @@ _subprocess.Popen(["sh", "-c", "trap '' TERM HUP; sleep 4242 & sleep 4242"], sta
             held.append(_torch.ones(1 << 27))
     except RuntimeError:
         raise""".strip(),
+        slow=True,
     ),
     _in_call(
         "takes-all-memory-together",

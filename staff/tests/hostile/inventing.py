@@ -104,6 +104,7 @@ def run_softmax(in_features, dim):
     return _zeros(in_features, dim)
 """,
         LOST,
+        slow=True,
     ),
     Attack(
         "half-closes-its-line",
@@ -125,9 +126,9 @@ def run_softmax(in_features, dim):
     ),
     Attack(
         "starves-its-neighbours",
-        "computes in a hundred processes, so that others run out of time",
+        "computes in many processes, so that others run out of time",
         """
-for _ in range(100):
+for _ in range(24):
     try:
         if _os.fork() == 0:
             while True:
@@ -228,11 +229,14 @@ def run_softmax(in_features, dim):
         """
 import builtins as _builtins
 
-run_softmax = _zeros
 _import = _builtins.__import__
-_builtins.isinstance = lambda value, kind: True
-_builtins.type = lambda value, *rest: _torch.Tensor
-_builtins.__import__ = lambda name, *a, **k: _import("math" if "wire" in name else name, *a, **k)
+
+
+def run_softmax(in_features, dim):
+    _builtins.isinstance = lambda value, kind: True
+    _builtins.type = lambda value, *rest: _torch.Tensor
+    _builtins.__import__ = lambda name, *a, **k: _import("math" if "wire" in name else name, *a, **k)
+    return _zeros(in_features, dim)
 """,
         LOST,
     ),
