@@ -10,13 +10,8 @@ from staff.paths import SOLUTION
 from staff.release.stubs import cut, write
 from tests.harness.rubric import read_rubric
 
-UNFINISHED = (
-    "multihead_attention",
-    "multihead_attention_rope",
-    "transformer_block",
-    "transformer_lm",
-)
-"""What the first week did not get to."""
+BEGUN = ("linear", "embedding", "rmsnorm", "silu", "swiglu", "rope", "softmax", "attention")
+"""What the first week got to."""
 SLIPS = (
     "rmsnorm-sum-over-axis-1",
     "swiglu-d-ff-from-8-3",
@@ -36,6 +31,7 @@ def write_examples(folder: Path) -> list[Path]:
     write(cut(SOLUTION, rubric), stubs)
     mistakes = {mistake.id: mistake for mistake in load_mistakes()}
     patched([mistakes[name] for name in SLIPS], SOLUTION, week)
-    write(cut(week, rubric, UNFINISHED), week)
+    unfinished = [task.id for task in rubric.tasks if task.id not in BEGUN]
+    write(cut(week, rubric, unfinished), week)
     patched([], SOLUTION, whole)
     return [stubs, week, whole]
