@@ -179,6 +179,9 @@ def audit(
     whole: Annotated[
         bool, typer.Option("--whole", help="Run every test on every mistake, not a sample.")
     ] = False,
+    part: Annotated[
+        list[int] | None, typer.Option(metavar="N", help="Only this part (repeatable).")
+    ] = None,
     pairs: Annotated[
         int, typer.Option(metavar="N", help="Put N random pairs of mistakes together instead.")
     ] = 0,
@@ -202,7 +205,9 @@ def audit(
         console.print(f"{len(verdicts)} pairs · {named} with a name · {len(wrong)} told wrongly")
         raise typer.Exit(1 if wrong else 0)
     with _Progress("auditing") as progress:
-        found = run_audit(read_rubric(), fixtures, progress.say, whole=whole)
+        rubric = read_rubric()
+        tasks = [task.id for task in rubric.tasks if task.part in (part or ())]
+        found = run_audit(rubric, fixtures, progress.say, whole=whole, tasks=tasks)
     if figure is not None:
         draw(found, figure)
     if as_json:

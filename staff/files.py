@@ -17,5 +17,9 @@ def write_whole(file: Path, content: bytes) -> None:
         except OSError:
             Path(new.name).unlink()
             raise
-    Path(new.name).chmod(0o644)
-    os.replace(new.name, file)
+    try:
+        Path(new.name).chmod(0o644)
+        os.replace(new.name, file)
+    except OSError:
+        Path(new.name).unlink()
+        raise

@@ -10,7 +10,7 @@ from typing import Literal
 
 from staff.catalogue.patches import FOLDER, Patch, load_alternates, load_mistakes, patched
 from staff.paths import SOLUTION
-from tests.harness.rubric import Rubric, read_rubric
+from tests.harness.rubric import Rubric, Task, read_rubric
 
 Kind = Literal["solution", "mistake", "alternate", "public"]
 
@@ -26,7 +26,7 @@ class Subject:
     reach: tuple[str, ...] = ()
     """The tasks of its own part whose answers the patch can change; none where it is no patch.
 
-    A later part that calls the task is told only that something it needs fails.
+    A task that puts parts together is told only that something it needs fails.
     """
 
     @property
@@ -74,4 +74,9 @@ def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -
 
 def _reach(rubric: Rubric, task_id: str) -> tuple[str, ...]:
     part = rubric.task(task_id).part
-    return tuple(t for t in rubric.reached_from(task_id) if rubric.task(t).part == part)
+
+    def near(task: Task) -> bool:
+        across = any(rubric.task(name).part != task.part for name in task.requires)
+        return task.id == task_id or (task.part == part and not across)
+
+    return tuple(t for t in rubric.reached_from(task_id) if near(rubric.task(t)))

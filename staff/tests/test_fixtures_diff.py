@@ -49,13 +49,19 @@ def found(monkeypatch, tmp_path):
     def differ(changed: dict[str, bytes | None]) -> list[str]:
         new = dict(stored_files(FIXTURES)) | changed
         built = {name: content for name, content in new.items() if content is not None}
-        monkeypatch.setattr(diff, "build_files", lambda _: built)
+        monkeypatch.setattr(diff, "build_files", lambda _, sample: built)
         lines = list(differences(folder))
         write_files(built, folder)
         assert list(differences(folder)) == []
         return lines
 
     return differ
+
+
+def answer_name(draft: Draft, index: int) -> str:
+    """The name of the tensor that is a case's answer."""
+    (answer,) = draft.entry.cases[index].answers
+    return answer["name"]
 
 
 def where(draft: Draft, index: int) -> str:
@@ -71,7 +77,7 @@ def test_nothing_changed(found):
 
 def test_an_answer_that_moves(found, draft):
     """Catches a change of the oracle that is reported without its size, or for another case."""
-    (name,) = draft.entry.cases[1].answers
+    name = answer_name(draft, 1)
     draft.tensors[name] = draft.tensors[name].clone()
     draft.tensors[name].view(-1)[-1] += 0.25
     draft.entry = msgspec.structs.replace(draft.entry, oracle="another")
@@ -84,7 +90,7 @@ def test_an_answer_that_moves(found, draft):
 
 def test_an_answer_of_another_shape(found, draft):
     """Catches a subtraction of tensors that don't match."""
-    (name,) = draft.entry.cases[0].answers
+    name = answer_name(draft, 0)
     draft.tensors[name] = draft.tensors[name][None]
     assert found({FILE: draft.encoded()}) == [f"{where(draft, 0)}: an answer of another shape"]
 
@@ -109,8 +115,10 @@ def test_arguments_that_change(found, draft):
 def test_a_case_whose_name_begins_like_another(found, draft):
     """Catches a change that is put down to a case with a shorter name as well."""
     first = draft.entry.cases[0]
-    longer = msgspec.structs.replace(first, name=f"{first.name} and more", answers=("more",))
-    draft.tensors["more"] = draft.tensors[first.answers[0]].clone()
+    longer = msgspec.structs.replace(
+        first, name=f"{first.name} and more", answers=({"$": "tensor", "name": "more"},)
+    )
+    draft.tensors["more"] = draft.tensors[answer_name(draft, 0)].clone()
     draft.tensors[f"{first.test}/{longer.name}.in_features"] = torch.ones(1)
     cases = (*draft.entry.cases, longer)
     draft.entry = msgspec.structs.replace(draft.entry, cases=cases)

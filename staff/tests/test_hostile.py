@@ -25,9 +25,9 @@ import cs336_basics
 
 def _spoiling(adapter):
     @functools.wraps(adapter)
-    def run(**arguments):
+    def run(*arguments, **named):
         try:
-            return adapter(**arguments)
+            return adapter(*arguments, **named)
         finally:
             cs336_basics.spoil()
 

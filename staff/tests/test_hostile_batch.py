@@ -30,7 +30,7 @@ from staff.tests.hostile.harming import HARMING
 from staff.tests.hostile.inventing import EMBEDDING_LOST, INVENTING
 from staff.tests.hostile.lying import LYING
 from staff.tests.hostile.reaching import REACHING
-from staff.tests.support import Run, submission
+from staff.tests.support import POINTS, Run, submission
 from tests.harness.fixtures import FIXTURES, Fixtures
 from tests.harness.results import State
 from tests.harness.rubric import read_rubric
@@ -265,7 +265,7 @@ def test_answers_that_were_written_down(place, runs):
     assert softmax.earned / softmax.possible <= _earned(runs["wrong"])["softmax"]
     [saved] = [test for test in softmax.tests if test.name == "test_matches_saved_tensors"]
     assert saved.lines[0] == ONLY_SAVED
-    assert grade.run.result.earned == 30 - softmax.possible + softmax.earned
+    assert grade.run.result.earned == POINTS - softmax.possible + softmax.earned
 
 
 def test_there_are_enough():

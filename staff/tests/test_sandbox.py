@@ -93,6 +93,7 @@ def test_a_spawned_worker_sees_no_answers(monkeypatch):
         "staff/grader/__init__.py",
         "staff/grader/wire.py",
         "staff/grader/worker.py",
+        "staff/grader/scratch",
         "tests/__init__.py",
         "tests/harness",
     }

@@ -54,11 +54,21 @@ class Annotated:
             mine = [m for m in sys.modules if m == name or m.partition(".")[0] == PACKAGE]
             first = {module: sys.modules.pop(module) for module in mine}
             try:
-                with install_import_hook(PACKAGE, "beartype.beartype"):
+                with install_import_hook(PACKAGE, f"{__name__}.checked"):
                     self._adapters = execute(name, self._submission.adapters_file)
             finally:
                 sys.modules.update(first)
         return self._adapters
+
+
+def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a function check its annotations, if they are of a kind that can be checked."""
+    from beartype import beartype
+
+    try:
+        return beartype(function)
+    except Exception:  # noqa: BLE001 - `Self` outside a class, a name that is not there, …
+        return function
 
 
 def _one_line(text: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -12,7 +14,7 @@ from torch import Tensor
 from tests.harness.annotated import Annotated
 from tests.harness.bridge import Answer, Missing, Raised
 from tests.harness.loading import load_adapters, prove_origin
-from tests.harness.plain import Plain, plain, realise
+from tests.harness.plain import Plain, after_call, plain, realise
 from tests.harness.probes import run_probe
 from tests.harness.submission import Submission, first_line
 
@@ -69,7 +71,7 @@ class InProcess:
                 _restore_torch()
                 gradients = _gradients(output, real, cotangent, wrt)
             where = output.device.type if isinstance(output, Tensor) else self.device
-            return Answer(plain(output), plain(real), gradients, where)
+            return Answer(plain(output), after_call(real), gradients, where)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer
@@ -83,7 +85,7 @@ class InProcess:
         """Run a probe; see `Bridge.probe`."""
         try:
             real = realise(dict(arguments), torch.device("cpu"))
-            return run_probe(name, self._adapters, real)
+            return run_probe(name, _Restoring(self._adapters), real)
         except (KeyboardInterrupt, Missing):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer
@@ -111,6 +113,27 @@ class InProcess:
         if len(sys.modules) != self._modules_seen:
             prove_origin(self.submission)
             self._modules_seen = len(sys.modules)
+
+
+class _Restoring:
+    """The adapters for a probe, which computes between two calls and needs torch as it was."""
+
+    def __init__(self, adapters: ModuleType) -> None:
+        self._adapters = adapters
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._adapters, name)
+        if not isinstance(found, FunctionType):
+            return found
+
+        @functools.wraps(found)
+        def restoring(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return found(*args, **kwargs)
+            finally:
+                _restore_torch()
+
+        return restoring
 
 
 def _restore_torch() -> None:

@@ -9,15 +9,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterable
-from email.message import Message
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import tests
 from tests.harness.errors import SubmissionError
+from tests.harness.recipes import scratch_file
 from tests.harness.submission import PACKAGE, Submission, first_line
 
 _OURS = ("tests.harness", "tests.test_", "tests.conftest")
@@ -33,7 +30,7 @@ def load_adapters(submission: Submission) -> ModuleType:
     _hide_main_program()
     others = [entry for entry in sys.path if not (Path(entry or ".") / PACKAGE).is_dir()]
     sys.path[:] = [str(submission.root), *others]
-    sys.meta_path.append(_Metadata())
+    _pretend_installed()
     name = "adapters"
     if submission.layout == "public":
         name = "tests.adapters"
@@ -75,40 +72,17 @@ def _hide_main_program() -> None:
     vars(main).pop("__file__", None)
 
 
-class _Metadata(metadata.DistributionFinder):
-    """Answers for the package's version, which the public `cs336_basics/__init__.py` asks for.
+def _pretend_installed() -> None:
+    """Let the package's version be found, which the public `cs336_basics/__init__.py` asks for.
 
-    There the package is installed; here a submission never is.
+    There the package is installed; here a submission never is. What stands in a folder of
+    `sys.path` is found in the processes, too, that a submission spawns.
     """
-
-    def find_spec(self, *_: Any) -> None:
-        """Find no module: this finder knows metadata alone."""
-
-    def find_distributions(
-        self, context: metadata.DistributionFinder.Context | None = None
-    ) -> Iterable[metadata.Distribution]:
-        """Find the submission, when it is asked for by name."""
-        name = (context.name or "") if context else ""
-        return [_Uninstalled()] if name.replace("-", "_").lower() == PACKAGE else []
-
-
-class _Uninstalled(metadata.Distribution):
-    """A submission, as if it were installed."""
-
-    @property
-    def metadata(self) -> Any:
-        """Name and version."""
-        message = Message()
-        message["Name"], message["Version"] = PACKAGE, "0"
-        return message
-
-    def read_text(self, filename: str) -> str | None:
-        """It has no files."""
-        return None
-
-    def locate_file(self, path: Any) -> Path:
-        """It has no files."""
-        return Path(path)
+    folder = scratch_file(".path")
+    information = folder / f"{PACKAGE}-0.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 0\n")
+    sys.path.append(str(folder))
 
 
 def execute(name: str, file: Path) -> ModuleType:

@@ -98,6 +98,19 @@ def realise(value: Plain, device: torch.device) -> Any:
     return value
 
 
+def after_call(value: Any) -> Plain:
+    """Take realised arguments, as a call has left them, down to plain data."""
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(np.array(value))
+    if isinstance(value, Observed):
+        return plain(value.observed())
+    if type(value) is dict:
+        return {key: after_call(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(after_call(item) for item in value)
+    return plain(value)
+
+
 def plain(value: Any) -> Plain:
     """Take what a submission returned down to plain data on the CPU, sharing nothing with it.
 
@@ -108,10 +121,6 @@ def plain(value: Any) -> Plain:
         return torch.Tensor.clone(torch.Tensor.cpu(torch.Tensor.detach(value)))
     if value is None or type(value) in (bool, int, float, str, bytes):
         return value
-    if isinstance(value, np.ndarray):
-        return torch.from_numpy(np.array(value))
-    if isinstance(value, Observed):
-        return plain(value.observed())
     if type(value) is dict:
         return {plain(key): plain(item) for key, item in value.items()}
     if type(value) in (list, tuple):

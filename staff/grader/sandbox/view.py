@@ -22,6 +22,7 @@ _SPAWNED = (
     "staff/grader/__init__.py",
     "staff/grader/wire.py",
     "staff/grader/worker.py",
+    "staff/grader/scratch",
     "tests/__init__.py",
     "tests/harness",
 )

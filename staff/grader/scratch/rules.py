@@ -75,15 +75,16 @@ class Names:
             elif value is not None:
                 above, _, last = name.rpartition(".")
                 self.members.append((name, look_up(above), last, value))
+        self._modules = {name for name in rules.forbidden if not name.endswith(".*")}
         self.of: dict[int, str] = {}
         for name, _, _, value in sorted(self.members, key=lambda member: member[0].count(".")):
             self.of.setdefault(id(value), name)
 
     def canonical(self, name: str) -> str | None:
-        """The name under which reports speak of a name; None for one of a module."""
+        """The name under which reports speak of a name; None for a module that is not forbidden."""
         value = look_up(name)
         if isinstance(value, types.ModuleType):
-            return None
+            return name if name in self._modules else None
         return self.of.get(id(value), name)
 
     def _walk(self, name: str, module: types.ModuleType, seen: set[int]) -> None:
