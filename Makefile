@@ -42,6 +42,7 @@ prove: .venv  ## Run the long proofs whole, and write their result under docs/.
 bench: .venv  ## Measure ratios of time, in one run.
 	$(BIN)/python -m benchmarks.suite
 	$(BIN)/python -m benchmarks.tokenizer
+	$(BIN)/python -m benchmarks.grading
 
 bench.step: .venv  ## Measure a training step against Hugging Face transformers.
 	$(BIN)/python -m benchmarks.training_step

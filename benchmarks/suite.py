@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 IMPORT = "python -c 'import torch, pytest'"
 COMMANDS: dict[str, tuple[list[str], float | None]] = {
     IMPORT: (["-c", "import torch, pytest"], None),
-    "pytest --submission=staff/solution": (["-m", "pytest", "--submission=staff/solution"], 2.0),
+    "pytest --submission=staff/solution": (["-m", "pytest", "--submission=staff/solution"], 4.0),
     "pytest --submission=staff/solution --task=rope": (
         ["-m", "pytest", "--submission=staff/solution", "--task=rope"],
         1.5,

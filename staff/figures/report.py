@@ -22,7 +22,7 @@ from tests.harness.fixtures import FIXTURES
 from tests.harness.rubric import read_rubric
 
 FILE = FOLDER / "report-first-week.png"
-_WIDE, _NARROW, _HEIGHT, _GAP = 1160, 400, 1360, 24
+_WIDE, _NARROW, _HEIGHT, _GAP = 1160, 400, 1560, 24
 _SECTION = "rmsnorm"
 """What the phone shows."""
 
