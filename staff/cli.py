@@ -95,7 +95,9 @@ def grade(
         if cases is None:
             progress.say("drawing fresh cases")
             cases, saved = Path(folder), FIXTURES
-            files, _ = fresh_files(FIXTURES, batch.seed)
+            files, stayed = fresh_files(FIXTURES, batch.seed)
+            for case in stayed:
+                console.print(f"no fresh case had room, the saved one stands: {case}", markup=False)
             write_files(files, cases)
         how = Grading(
             cases=cases,

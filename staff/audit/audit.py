@@ -10,11 +10,17 @@ import msgspec
 
 from staff.catalogue.patches import Mistake, load_mistakes
 from staff.catalogue.subjects import Subject, lay_out
-from staff.fixtures.calibrate import MARGIN, Errors, Place, limit_of, worst_errors
+from staff.fixtures.calibrate import (
+    MARGIN,
+    Errors,
+    Place,
+    limit_of,
+    saved_limits,
+    worst_errors,
+)
 from staff.fixtures.signatures import margin_of
 from staff.grader.warm import Job, Outcome, run_warm
 from tests.harness.fingerprints import FAR
-from tests.harness.fixtures import Fixtures
 from tests.harness.results import State, TaskResult
 from tests.harness.rubric import Rubric
 
@@ -108,7 +114,7 @@ def audit(
         right = [s for s in subjects if s.right]
         progress("right answers, written differently", 0, 1)
         errors = worst_errors(right, cases, tasks, seen=[outcomes[s.name] for s in right])
-    limits = _limits(rubric, cases, tasks)
+    limits = saved_limits(cases, tasks or [task.id for task in rubric.tasks])
     mistakes = [s for s in subjects if not s.right]
     sentences = {m.id: (m.task, m.sentence) for m in load_mistakes()}
     verdicts = tuple(_mistake(s, outcomes[s.name], limits, sentences, rubric) for s in mistakes)
@@ -120,17 +126,6 @@ def audit(
     if named < NAMED_SHARE * len(verdicts):
         problems.append(f"only {named} of {len(verdicts)} mistakes are named")
     return Audit(mistakes=verdicts, alternates=alternates, cases=margins, problems=tuple(problems))
-
-
-def _limits(rubric: Rubric, cases: Path, tasks: Collection[str]) -> dict[Place, float]:
-    fixtures = Fixtures(cases)
-    return {
-        (task.id, test, case.name): case.limit
-        for task in rubric.tasks
-        if not tasks or task.id in tasks
-        for test, found in fixtures.task(task.id).items()
-        for case in found
-    }
 
 
 def _mistake(

@@ -29,6 +29,7 @@ import msgspec
 import pytest
 import torch
 
+from staff.grader.environment import PATIENT
 from staff.grader.fresh import in_words_of
 from staff.grader.grade import SuiteRun
 from staff.grader.remote import Remote, Workers
@@ -41,9 +42,6 @@ from tests.harness.fixtures import Fixtures
 from tests.harness.in_process import InProcess
 from tests.harness.plugin import SUITE, Suite, task_of
 from tests.harness.recipes import clean_up
-
-_PATIENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
-"""Children share the cores, so a thread that waits must not spin."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +96,7 @@ def run_warm(
     """
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "staff.grader.warm", str(cases.resolve())],
-        env=_clean(os.environ) | _PATIENT | dict(environment or {}),
+        env=_clean(os.environ) | PATIENT | dict(environment or {}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         pass_fds=sorted({job.workers.line for job in jobs if job.workers}),

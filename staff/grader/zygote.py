@@ -29,6 +29,7 @@ import msgspec
 import numpy as np  # noqa: F401
 import torch
 
+from staff.grader.environment import PATIENT
 from staff.grader.sandbox import linux
 from staff.grader.sandbox.confine import enter, spawn, supervise
 from staff.grader.sandbox.plan import Confinement
@@ -37,7 +38,6 @@ from staff.grader.scratch.rules import Rules
 from staff.grader.wire import Channel, WireError
 from staff.grader.worker import serve
 
-_PATIENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 _MOST_REQUEST = 1 << 16
 _LAST_SECONDS = 30
@@ -75,7 +75,7 @@ def zygote(rules: Rules | None = None) -> Iterator[int]:
         with theirs:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-m", "staff.grader.zygote", str(theirs.fileno())],
-                env={k: os.environ[k] for k in _KEPT if k in os.environ} | _PATIENT,
+                env={k: os.environ[k] for k in _KEPT if k in os.environ} | PATIENT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
