@@ -167,7 +167,7 @@ def _outside(place: Path) -> dict[str, object]:
         str(file): file.stat().st_mtime_ns
         for folder in folders
         for file in sorted(folder.rglob("*"))
-        if "__pycache__" not in file.parts
+        if file.is_file() and "__pycache__" not in file.parts
     }
     mounts = Path("/proc/self/mountinfo").read_text()
     return {"files": files, "mounts": mounts, "canary": (place / "canary").read_text()}
