@@ -25,6 +25,8 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     number: int
     title: str
+    bonus: bool = False
+    """Whether its points come on top: they are shown apart, and nobody needs them."""
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
