@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.progress import track
 
 from staff.catalogue.patches import patched
+from staff.files import quick_folder
 from staff.grader.warm import Job, Outcome, run_warm
 from staff.paths import SOLUTION
 from tests.harness.fixtures import FIXTURES
@@ -120,7 +121,7 @@ def main() -> None:
     """Make and judge every mutant; exit 1 where a survivor is not explained."""
     console = Console(highlight=False)
     found = list(mutants())
-    with TemporaryDirectory(prefix="mutants-") as scratch:
+    with TemporaryDirectory(prefix="mutants-", dir=quick_folder()) as scratch:
         alive = survivors(found, judge(found, Path(scratch)))
     known = msgspec.toml.decode(SURVIVORS.read_bytes(), type=_Survivors).equivalent
     explained = {(entry.file, entry.change.strip()) for entry in known}

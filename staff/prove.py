@@ -28,6 +28,7 @@ from staff.catalogue.patches import (
     load_mistakes,
     patched,
 )
+from staff.files import quick_folder
 from staff.grader.grade import Grade
 from staff.grader.run import Grading, grade_all
 from staff.grader.sandbox import choose
@@ -174,7 +175,7 @@ def report(verdicts: Sequence[Verdict], protocol: str) -> str:
 def main() -> None:
     """Prove everything; exit 1 where something falls short."""
     rubric = read_rubric()
-    with TemporaryDirectory(prefix="proof-") as scratch:
+    with TemporaryDirectory(prefix="proof-", dir=quick_folder()) as scratch:
         verdicts = judge([*load_mistakes(), *load_alternates()], rubric, Path(scratch))
     verdicts += judge_public(rubric)
     verdicts += judge_kills()

@@ -10,6 +10,7 @@ import msgspec
 
 from staff.catalogue.patches import Mistake, load_mistakes
 from staff.catalogue.subjects import Subject, lay_out
+from staff.files import quick_folder
 from staff.fixtures.calibrate import (
     MARGIN,
     Errors,
@@ -26,7 +27,7 @@ from tests.harness.rubric import Rubric
 
 NAMED_SHARE = 0.95
 """At least this share of the mistakes must be named."""
-SAMPLED = 64
+SAMPLED = 256
 """One patch in so many is run on the tasks that it can't reach as well."""
 HALF = 0.5
 """An alternate stays below this share of a limit that was computed without it."""
@@ -94,10 +95,10 @@ def audit(
         cases: the folder of saved cases.
         progress: told what is running, how many are done, and of how many.
         whole: run all tests on every subject. Otherwise the tests of tasks whose code a patch
-            can't reach run for one patch in sixty-four.
+            can't reach run for one patch in so many as `SAMPLED` says.
         tasks: the tasks whose patches are run; all where it is empty.
     """
-    with TemporaryDirectory(prefix="audit-") as scratch:
+    with TemporaryDirectory(prefix="audit-", dir=quick_folder()) as scratch:
         subjects = lay_out(Path(scratch), ("solution", "mistake", "alternate", "public"), tasks)
         jobs = [
             Job(

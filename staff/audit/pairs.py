@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from staff.catalogue.patches import Mistake, PatchError, load_mistakes, patched
+from staff.files import quick_folder
 from staff.grader.warm import Job, Outcome, run_warm
 from staff.paths import SOLUTION
 
@@ -39,7 +40,7 @@ def audit_pairs(
     """
     mistakes = load_mistakes()
     by_id = {mistake.id: mistake for mistake in mistakes}
-    with TemporaryDirectory(prefix="pairs-") as scratch:
+    with TemporaryDirectory(prefix="pairs-", dir=quick_folder()) as scratch:
         jobs: dict[str, tuple[str, str]] = {}
         draw = random.Random(seed)
         while len(jobs) < count:

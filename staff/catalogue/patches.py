@@ -9,10 +9,12 @@ instead of editing something else.
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -59,6 +61,12 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError("an edit has either file, find and replace, or symbol and body")
         if self.find == "" or (self.symbol is not None and ":" not in self.symbol):
             raise ValueError("find must not be empty, and symbol reads package.module:Name")
+
+    @property
+    def path(self) -> str:
+        """The file that is changed, from the submission's root, with forward slashes."""
+        module = (self.symbol or "").partition(":")[0]
+        return self.file or module.replace(".", "/") + ".py"
 
 
 class Mistake(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -142,8 +150,7 @@ def apply(edits: Iterable[Edit], folder: Path, patch: str = "patch") -> None:
         PatchError: an edit's place is missing, or there are several.
     """
     for edit in edits:
-        file = edit.file or _file_of(edit.symbol or "")
-        path = folder / file
+        file, path = edit.path, folder / edit.path
         if not path.is_file():
             raise PatchError(f"{patch}: {file}: there is no such file")
         try:
@@ -153,18 +160,36 @@ def apply(edits: Iterable[Edit], folder: Path, patch: str = "patch") -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def patched(patches: Sequence[Patch], solution: Path, destination: Path) -> Path:
+def patched(
+    patches: Sequence[Patch], solution: Path, destination: Path, *, link: bool = False
+) -> Path:
     """Copy the solution to a new folder, apply the patches there, and return that folder.
+
+    Args:
+        patches: what to apply, in this order.
+        solution: the submission to start from.
+        destination: the new folder.
+        link: share what stays as it is, bytecode too, with `solution`: for folders that nobody
+            writes to.
 
     Raises:
         PatchError: the destination exists already, or a patch doesn't fit.
     """
     if destination.exists():
         raise PatchError(f"{destination.name}: exists already; name a folder that doesn't")
+    edited = {edit.path for patch in patches for edit in patch.edits}
     for file in [solution / "adapters.py", *(solution / PACKAGE).rglob("*.py")]:
-        copy = destination / file.relative_to(solution)
+        path = file.relative_to(solution)
+        copy = destination / path
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, copy)
+        if not link or path.as_posix() in edited:
+            shutil.copyfile(file, copy)
+            continue
+        os.link(file, copy)
+        compiled = Path(cache_from_source(path))
+        if (solution / compiled).exists():
+            (destination / compiled).parent.mkdir(exist_ok=True)
+            os.link(solution / compiled, destination / compiled)
     for patch in patches:
         apply(patch.edits, destination, patch.id)
     return destination
@@ -192,10 +217,6 @@ def _check(files: Sequence[tuple[Path, _MistakeFile | _AlternateFile]]) -> None:
     for name, count in counts.items():
         if count > 1:
             raise PatchError(f"{name}: this id is found {count} times")
-
-
-def _file_of(symbol: str) -> str:
-    return symbol.partition(":")[0].replace(".", "/") + ".py"
 
 
 def _edited(text: str, edit: Edit) -> str:

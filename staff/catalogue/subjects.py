@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import compileall
 import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from staff.catalogue.patches import FOLDER, Patch, load_alternates, load_mistakes, patched
+from staff.catalogue.patches import (
+    FOLDER,
+    Patch,
+    load_alternates,
+    load_mistakes,
+    patched,
+)
 from staff.paths import SOLUTION
 from tests.harness.rubric import Rubric, Task, read_rubric
 
@@ -53,20 +60,20 @@ def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -
         PatchError: a patch no longer fits the solution.
     """
     rubric = read_rubric()
+    base = patched([], SOLUTION, scratch / "solution")
+    compileall.compile_dir(base, quiet=2)
     found = [Subject("solution", "solution", SOLUTION)]
-    for kind, patches in (("mistake", load_mistakes()), ("alternate", load_alternates())):
-        if kind in kinds:
-            found += [
-                Subject(
-                    name=patch.id,
-                    kind=kind,  # type: ignore[arg-type]
-                    folder=patched([patch], SOLUTION, scratch / patch.id),
-                    patch=patch,
-                    reach=_reach(rubric, patch.task),
-                )
-                for patch in patches
-                if not tasks or set(tasks) & set(_reach(rubric, patch.task))
-            ]
+    catalogue: dict[Kind, Sequence[Patch]] = {
+        "mistake": load_mistakes(),
+        "alternate": load_alternates(),
+    }
+    for kind, patches in catalogue.items():
+        for patch in patches if kind in kinds else ():
+            reach = _reach(rubric, patch.task)
+            if tasks and not set(tasks) & set(reach):
+                continue
+            folder = patched([patch], base, scratch / patch.id, link=True)
+            found.append(Subject(patch.id, kind, folder, patch, reach))
     for package in sorted((FOLDER / "alternates").glob("*/cs336_basics")):
         found.append(Subject(package.parent.name, "public", package.parent))
     return [subject for subject in found if subject.kind in kinds]

@@ -23,12 +23,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import beartype.claw  # noqa: F401 - children that check annotations find it loaded
-import jaxtyping  # noqa: F401
 import msgspec
 import pytest
 import torch
 
+from staff.files import quick_folder
+from staff.grader import preloaded  # noqa: F401 - children find it loaded
 from staff.grader.environment import PATIENT
 from staff.grader.fresh import in_words_of
 from staff.grader.grade import SuiteRun
@@ -94,9 +94,11 @@ def run_warm(
     Raises:
         HarnessError: the process stopped before every job was done.
     """
+    folder = quick_folder()
+    temporary = {"TMPDIR": folder} if folder else {}
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "staff.grader.warm", str(cases.resolve())],
-        env=_clean(os.environ) | PATIENT | dict(environment or {}),
+        env=_clean(os.environ) | PATIENT | temporary | dict(environment or {}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         pass_fds=sorted({job.workers.line for job in jobs if job.workers}),

@@ -22,13 +22,10 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import beartype.claw  # noqa: F401 - a worker that checks annotations finds it loaded
-import einops  # noqa: F401
-import jaxtyping  # noqa: F401
 import msgspec
-import numpy as np  # noqa: F401
 import torch
 
+from staff.grader import preloaded  # noqa: F401 - workers find it loaded
 from staff.grader.environment import PATIENT
 from staff.grader.sandbox import linux
 from staff.grader.sandbox.confine import enter, spawn, supervise
