@@ -13,6 +13,7 @@ from staff.catalogue.subjects import Subject, lay_out
 from staff.files import quick_folder
 from staff.fixtures.calibrate import (
     MARGIN,
+    THREADS,
     Errors,
     Place,
     limit_of,
@@ -104,6 +105,7 @@ def audit(
             Job(
                 name=s.name,
                 folder=str(s.folder),
+                threads=THREADS if s.right else THREADS[:1],
                 tasks=tuple(tasks) if whole or i % SAMPLED == 0 else s.reach or tuple(tasks),
             )
             for i, s in enumerate(subjects)

@@ -55,7 +55,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     cases_only: bool = False
     """Run only the tests that read saved cases."""
     threads: tuple[int, ...] = (1,)
-    """Numbers of threads for tensor operations: the tests run once with each."""
+    """Numbers of threads for tensor operations: with all but the first, only saved cases run."""
     workers: Workers | None = None
     """Where to get a confined worker; none runs the submission in the child."""
     annotate: bool = False
@@ -209,6 +209,7 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
         for threads in job.threads if suite.problem is None else ():
             torch.set_num_threads(threads)
             _run_items(session, items)
+            items = [item for item in items if _reads_cases(item)]
         outcome = _outcome(suite, job)
         calls = suite.bridge.noted() if isinstance(suite.bridge, Remote) else ()
         if job.saved and outcome.run.result is not None:
@@ -243,7 +244,11 @@ def _with_messages(session: pytest.Session, outcome: Outcome, saved: Path) -> Ou
 
 def _wanted(item: pytest.Item, job: Job) -> bool:
     named = not job.tasks or task_of(item) in job.tasks
-    return named and (not job.cases_only or "cases" in getattr(item, "fixturenames", ()))
+    return named and (not job.cases_only or _reads_cases(item))
+
+
+def _reads_cases(item: pytest.Item) -> bool:
+    return "cases" in getattr(item, "fixturenames", ())
 
 
 def _outcome(suite: Suite, job: Job) -> Outcome:
