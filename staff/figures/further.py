@@ -18,8 +18,8 @@ def layouts() -> Figure:
         colour = COLOURS[pair]
         for place, top in ((feature, 0.0), (goes_to, gap)):
             cell(axes, place, top, f"$x_{feature}$", TINTS[colour])
-        line = {"color": colour, "linewidth": 1.4, "linestyle": "--" if member else "-"}
-        axes.plot([feature + 0.5, goes_to + 0.5], [1.06, gap - 0.06], **line)
+        ends, style = [feature + 0.5, goes_to + 0.5], "--" if member else "-"
+        axes.plot(ends, [1.06, gap - 0.06], style, color=colour, linewidth=1.4)
     axes.plot([width / 2, width / 2], [gap - 0.1, gap + 1.1], color="black", linewidth=1)
     for text, top in (
         ("adjacent:\nneighbours are a pair", 0.0),
