@@ -277,3 +277,89 @@ def get_tokenizer(
 ) -> Tokenizer:
     """Build your tokenizer from a vocabulary and merges."""
     raise NotImplementedError("tokenizer: handout §4.3")
+
+
+def run_layer_norm(
+    d_model: int,
+    eps: float,
+    weight: Float[Tensor, " d_model"],
+    bias: Float[Tensor, " d_model"],
+    in_features: Float[Tensor, "... d_model"],
+) -> Float[Tensor, "... d_model"]:
+    """Run your LayerNorm with the given gain and shift."""
+    raise NotImplementedError("layer_norm: handout §5.1")
+
+
+def run_batch_norm(
+    num_features: int,
+    eps: float,
+    momentum: float,
+    weight: Float[Tensor, " num_features"],
+    bias: Float[Tensor, " num_features"],
+    running_mean: Float[Tensor, " num_features"],
+    running_var: Float[Tensor, " num_features"],
+    in_features: Float[Tensor, "batch num_features"],
+    training: bool,
+) -> tuple[
+    Float[Tensor, "batch num_features"],
+    Float[Tensor, " num_features"],
+    Float[Tensor, " num_features"],
+]:
+    """Run your BatchNorm once, in training or in evaluation mode.
+
+    Return the output, and the running mean and variance as they are afterwards.
+    """
+    raise NotImplementedError("batch_norm: handout §5.2")
+
+
+def run_relu_feed_forward(
+    d_model: int,
+    d_ff: int,
+    w1_weight: Float[Tensor, "d_ff d_model"],
+    w1_bias: Float[Tensor, " d_ff"],
+    w2_weight: Float[Tensor, "d_model d_ff"],
+    w2_bias: Float[Tensor, " d_model"],
+    in_features: Float[Tensor, "... d_model"],
+) -> Float[Tensor, "... d_model"]:
+    """Run your feed-forward layer of the first Transformer with the given weights and biases."""
+    raise NotImplementedError("relu_feed_forward: handout §5.3")
+
+
+def run_sinusoidal_positions(
+    d_model: int,
+    max_seq_len: int,
+    in_features: Float[Tensor, "... seq d_model"],
+    token_positions: Int[Tensor, "... seq"],
+) -> Float[Tensor, "... seq d_model"]:
+    """Add to every vector of `in_features` your sines and cosines for its position."""
+    raise NotImplementedError("sinusoidal_positions: handout §5.4")
+
+
+def run_rope_half_split(
+    head_dim: int,
+    theta: float,
+    in_query: Float[Tensor, "batch heads seq head_dim"],
+    in_key: Float[Tensor, "batch kv_heads seq head_dim"],
+    start_position: int,
+) -> tuple[Float[Tensor, "batch heads seq head_dim"], Float[Tensor, "batch kv_heads seq head_dim"]]:
+    """Rotate queries and keys in one call, feature j and feature j + head_dim/2 being a pair."""
+    raise NotImplementedError("rope_half_split: handout §5.5")
+
+
+def run_adjacent_to_half_split(
+    weight: Float[Tensor, "d_out ..."], num_heads: int
+) -> Float[Tensor, "d_out ..."]:
+    """Convert query or key weights from adjacent pairs to halves with your function."""
+    raise NotImplementedError("rope_conversion: handout §5.6")
+
+
+def run_half_split_to_adjacent(
+    weight: Float[Tensor, "d_out ..."], num_heads: int
+) -> Float[Tensor, "d_out ..."]:
+    """Convert query or key weights from halves to adjacent pairs with your function."""
+    raise NotImplementedError("rope_conversion: handout §5.6")
+
+
+def run_compression_ratio(text: str, token_ids: list[int]) -> float:
+    """Return your number of bytes per token."""
+    raise NotImplementedError("compression_ratio: handout §5.7")

@@ -12,7 +12,7 @@ from pathlib import Path
 from matplotlib import style
 from matplotlib.figure import Figure
 
-from staff.figures import model, tokenizer, training
+from staff.figures import further, model, tokenizer, training
 from staff.figures.drawing import STYLE
 
 FOLDER = Path(__file__).parents[2] / "docs" / "figures"
@@ -31,6 +31,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "sampling": training.sampling,
     "pretokens": tokenizer.pretokens,
     "merges": tokenizer.merges,
+    "layouts": further.layouts,
 }
 
 

@@ -18,18 +18,25 @@ from torch import Tensor, nn
 from cs336_basics import accounting
 from cs336_basics.adamw import AdamW
 from cs336_basics.attention import MultiHeadSelfAttention, scaled_dot_product_attention
+from cs336_basics.batch_norm import BatchNorm
 from cs336_basics.batches import get_batch
 from cs336_basics.checkpointing import load_checkpoint, save_checkpoint
+from cs336_basics.compression import compression_ratio
 from cs336_basics.config import make_config
 from cs336_basics.cross_entropy import cross_entropy
 from cs336_basics.decoding import decode
 from cs336_basics.embedding import Embedding
 from cs336_basics.feed_forward import SwiGLU, silu
 from cs336_basics.gradient_clipping import clip_gradients
+from cs336_basics.layer_norm import LayerNorm
 from cs336_basics.linear import Linear
 from cs336_basics.lr_schedule import lr_cosine_schedule
+from cs336_basics.relu_feed_forward import ReLUFeedForward
 from cs336_basics.rmsnorm import RMSNorm
 from cs336_basics.rope import RotaryEmbedding
+from cs336_basics.rope_conversion import adjacent_to_half_split, half_split_to_adjacent
+from cs336_basics.rope_half_split import HalfSplitRotaryEmbedding
+from cs336_basics.sinusoidal import SinusoidalPositions
 from cs336_basics.softmax import softmax
 from cs336_basics.tokenizer import Tokenizer
 from cs336_basics.train_bpe import train_bpe
@@ -348,6 +355,104 @@ def get_tokenizer(
 ) -> Tokenizer:
     """Build your tokenizer from a vocabulary and merges."""
     return Tokenizer(vocab, merges, special_tokens)
+
+
+def run_layer_norm(
+    d_model: int,
+    eps: float,
+    weight: Float[Tensor, " d_model"],
+    bias: Float[Tensor, " d_model"],
+    in_features: Float[Tensor, "... d_model"],
+) -> Float[Tensor, "... d_model"]:
+    """Run your LayerNorm with the given gain and shift."""
+    norm = LayerNorm(d_model, eps, device=weight.device, dtype=weight.dtype)
+    return _loaded(norm, {"weight": weight, "bias": bias})(in_features)
+
+
+def run_batch_norm(
+    num_features: int,
+    eps: float,
+    momentum: float,
+    weight: Float[Tensor, " num_features"],
+    bias: Float[Tensor, " num_features"],
+    running_mean: Float[Tensor, " num_features"],
+    running_var: Float[Tensor, " num_features"],
+    in_features: Float[Tensor, "batch num_features"],
+    training: bool,
+) -> tuple[
+    Float[Tensor, "batch num_features"],
+    Float[Tensor, " num_features"],
+    Float[Tensor, " num_features"],
+]:
+    """Run your BatchNorm once, in training or in evaluation mode.
+
+    Return the output, and the running mean and variance as they are afterwards.
+    """
+    norm = BatchNorm(num_features, eps, momentum, device=weight.device, dtype=weight.dtype)
+    learned = {"weight": weight, "bias": bias}
+    running = {"running_mean": running_mean, "running_var": running_var}
+    output = _loaded(norm, learned | running).train(training)(in_features)
+    return output, norm.running_mean, norm.running_var
+
+
+def run_relu_feed_forward(
+    d_model: int,
+    d_ff: int,
+    w1_weight: Float[Tensor, "d_ff d_model"],
+    w1_bias: Float[Tensor, " d_ff"],
+    w2_weight: Float[Tensor, "d_model d_ff"],
+    w2_bias: Float[Tensor, " d_model"],
+    in_features: Float[Tensor, "... d_model"],
+) -> Float[Tensor, "... d_model"]:
+    """Run your feed-forward layer of the first Transformer with the given weights and biases."""
+    layer = ReLUFeedForward(d_model, d_ff, device=w1_weight.device, dtype=w1_weight.dtype)
+    first = {"w1.weight": w1_weight, "b1": w1_bias}
+    second = {"w2.weight": w2_weight, "b2": w2_bias}
+    return _loaded(layer, first | second)(in_features)
+
+
+def run_sinusoidal_positions(
+    d_model: int,
+    max_seq_len: int,
+    in_features: Float[Tensor, "... seq d_model"],
+    token_positions: Int[Tensor, "... seq"],
+) -> Float[Tensor, "... seq d_model"]:
+    """Add to every vector of `in_features` your sines and cosines for its position."""
+    positions = SinusoidalPositions(
+        d_model, max_seq_len, device=in_features.device, dtype=in_features.dtype
+    )
+    return positions(in_features, token_positions)
+
+
+def run_rope_half_split(
+    head_dim: int,
+    theta: float,
+    in_query: Float[Tensor, "batch heads seq head_dim"],
+    in_key: Float[Tensor, "batch kv_heads seq head_dim"],
+    start_position: int,
+) -> tuple[Float[Tensor, "batch heads seq head_dim"], Float[Tensor, "batch kv_heads seq head_dim"]]:
+    """Rotate queries and keys in one call, feature j and feature j + head_dim/2 being a pair."""
+    rope = HalfSplitRotaryEmbedding(theta, head_dim, device=in_query.device, dtype=in_query.dtype)
+    return rope(in_query, in_key, start_position)
+
+
+def run_adjacent_to_half_split(
+    weight: Float[Tensor, "d_out ..."], num_heads: int
+) -> Float[Tensor, "d_out ..."]:
+    """Convert query or key weights from adjacent pairs to halves with your function."""
+    return adjacent_to_half_split(weight, num_heads)
+
+
+def run_half_split_to_adjacent(
+    weight: Float[Tensor, "d_out ..."], num_heads: int
+) -> Float[Tensor, "d_out ..."]:
+    """Convert query or key weights from halves to adjacent pairs with your function."""
+    return half_split_to_adjacent(weight, num_heads)
+
+
+def run_compression_ratio(text: str, token_ids: list[int]) -> float:
+    """Return your number of bytes per token."""
+    return compression_ratio(text, token_ids)
 
 
 def _loaded(module: _Module, weights: Mapping[str, Tensor]) -> _Module:

@@ -12,13 +12,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.harness.plain import Plain
-from tests.harness.probes import checkpoints, modules, tokenizer, training, training_loop
+from tests.harness.probes import (
+    checkpoints,
+    modules,
+    normalisation,
+    parts,
+    tokenizer,
+    training,
+    training_loop,
+)
 
 PROBES: dict[str, Callable[..., Plain]] = {
     probe.__name__: probe
     for probe in (
         modules.written,
         modules.module,
+        parts.part,
+        parts.part_gradient,
+        normalisation.batch_norm_run,
         training.adamw,
         training.adamw_run,
         training.adamw_closure,

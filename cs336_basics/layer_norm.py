@@ -1,0 +1,37 @@
+"""LayerNorm: bring every token's features to mean 0 and variance 1, then scale and shift them."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class LayerNorm(nn.Module):
+    """`y = (x − mean(x)) / sqrt(var(x) + eps) · weight + bias`, over the features of each token.
+
+    The variance is the mean of the squared deviations: their sum divided by `d_model`. The gain
+    `weight` and the shift `bias` have one entry per feature and start at ones and at zeros.
+    Half-precision inputs are normalised in float32, and the result has the input's dtype
+    (Ba et al. 2016, eq. 4).
+
+    Args:
+        d_model: number of features.
+        eps: added to the variance.
+        device: where gain and shift live.
+        dtype: the dtype of gain and shift.
+    """
+
+    weight: Float[nn.Parameter, " d_model"]
+    bias: Float[nn.Parameter, " d_model"]
+
+    def __init__(
+        self,
+        d_model: int,
+        eps: float = 1e-5,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        raise NotImplementedError("layer_norm: handout §5.1")
+
+    def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        """Normalise the last axis, whatever axes come before it."""
+        raise NotImplementedError("layer_norm: handout §5.1")

@@ -1,0 +1,314 @@
+"""LayerNorm, over the features of a token, and BatchNorm, over the items of a batch."""
+
+import torch
+import torch.nn.functional as F
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close, check_equal
+from tests.harness.properties import (
+    check_gradients,
+    check_inputs_kept,
+    check_memory_layouts,
+    check_parameters,
+    check_placed,
+    check_rows_alone,
+    value_of,
+)
+
+LAYER_NORM = "cs336_basics.layer_norm:LayerNorm"
+BATCH_NORM = "cs336_basics.batch_norm:BatchNorm"
+
+
+def layer_norm_arguments(draw, x, eps=1e-5):
+    """Arguments of `run_layer_norm` whose gain and shift are not ones and zeros."""
+    size = x.shape[-1]
+    return {
+        "d_model": size,
+        "eps": eps,
+        "weight": 1.5 + 0.3 * draw.normal(size),
+        "bias": draw.normal(size),
+        "in_features": x,
+    }
+
+
+def batch_norm_arguments(draw, x, *, training=True):
+    """Arguments of `run_batch_norm`."""
+    size = x.shape[-1]
+    return {
+        "num_features": size,
+        "eps": 1e-5,
+        "momentum": 0.1,
+        "weight": 1.5 + 0.3 * draw.normal(size),
+        "bias": draw.normal(size),
+        "running_mean": draw.normal(size),
+        "running_var": 0.5 + draw.normal(size).square(),
+        "in_features": x,
+        "training": training,
+    }
+
+
+@ours
+@task("layer_norm")
+def test_layer_norm_matches_saved_tensors(adapters, cases):
+    """Mean and variance run over the features; the gain multiplies, and the shift is added last."""
+    cases.check(adapters.run_layer_norm)
+
+
+@ours
+@task("layer_norm")
+def test_layer_norm_eps(adapters, cases):
+    """The eps that is given is added to the variance, under the root: small features show it."""
+    cases.check(adapters.run_layer_norm)
+
+
+@ours
+@task("layer_norm")
+def test_layer_norm_of_equal_features(adapters, cases):
+    """A token whose features are all equal has no variance, and becomes the shift."""
+    cases.check(adapters.run_layer_norm)
+
+
+@ours
+@task("layer_norm")
+def test_layer_norm_far_from_zero(adapters, cases):
+    """Around 3000 a variance of 1 is lost in the difference of two squares of nine million."""
+    cases.check(adapters.run_layer_norm)
+
+
+@ours
+@task("layer_norm")
+def test_layer_norm_of_each_token(adapters, draw):
+    """A token's answer does not depend on the tokens around it."""
+    for x in (draw.normal(4, 6), draw.normal(3, 4, 6)):
+        check_rows_alone(adapters.run_layer_norm, layer_norm_arguments(draw, x), "in_features")
+
+
+@ours
+@task("layer_norm")
+def test_layer_norm_in_half_precision(adapters, draw):
+    """Half precision is normalised in float32, since squares overflow, and comes back as it was."""
+    for dtype in (torch.float16, torch.bfloat16):
+        x = (500 * draw.normal(3, 8)).to(dtype)
+        weight, bias = torch.ones(8), torch.zeros(8)
+        arguments = {"d_model": 8, "eps": 1e-5, "weight": weight, "bias": bias, "in_features": x}
+        expected = F.layer_norm(x.double(), (8,), eps=1e-5)
+        why = f"wrong for {dtype} features of size 500"
+        check_close(adapters.run_layer_norm(**arguments), expected, why, dtype=dtype)
+
+
+@ours
+@task("layer_norm")
+def test_layer_norm_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    arguments = layer_norm_arguments(draw, draw.normal(3, 4, 6))
+    check_inputs_kept(adapters.run_layer_norm, arguments)
+    check_memory_layouts(adapters.run_layer_norm, arguments, "in_features")
+
+
+@ours
+@task("layer_norm")
+def test_layer_norm_gradient(adapters, draw):
+    """The gradient passes through mean and variance, and is finite where all features are equal."""
+    x = draw.normal(3, 6)
+    x[1] = 2.0
+    arguments = layer_norm_arguments(draw, x, eps=0.01)
+    weight, bias = arguments["weight"].double(), arguments["bias"].double()
+    check_gradients(
+        adapters.run_layer_norm,
+        arguments,
+        lambda in_features: F.layer_norm(in_features, (6,), weight, bias, 0.01),
+        "in_features",
+    )
+
+
+@ours
+@task("layer_norm")
+def test_layer_norm_module(adapters, draw):
+    """`weight` starts at ones, `bias` at zeros, both are trained; eps is 1e-5 unless given."""
+    x, cotangent = draw.normal(4, 6, scale=3e-3), draw.normal(4, 6)
+    seen = adapters.probe(
+        "module", symbol=LAYER_NORM, arguments={"d_model": 6}, inputs=[x], cotangent=cotangent
+    )
+    check_parameters(seen["parameters"], {"weight": (6,), "bias": (6,)})
+    ones, zeros = torch.ones(6), torch.zeros(6)
+    check_close(value_of(seen, "weight"), ones, "`weight` does not start at ones", limit=0.0)
+    check_close(value_of(seen, "bias"), zeros, "`bias` does not start at zeros", limit=0.0)
+    normal = F.layer_norm(x.double(), (6,), eps=1e-5)
+    why = "constructed without eps, the module does not answer as with eps = 1e-5"
+    check_close(seen["output"], normal, why, dtype=torch.float32)
+    for name, gradient in (("weight", cotangent * normal), ("bias", cotangent.double())):
+        why = f"the gradient of `{name}` is wrong"
+        check_close(seen["gradients"][name], gradient.sum(0), why, dtype=torch.float32)
+
+
+@ours
+@task("layer_norm")
+def test_layer_norm_device_and_dtype(adapters):
+    """`device` and `dtype` reach gain and shift."""
+    seen = adapters.probe(
+        "module", symbol=LAYER_NORM, arguments={"d_model": 6}, device="meta", dtype="bfloat16"
+    )
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")
+
+
+@ours
+@task("batch_norm")
+def test_batch_norm_in_training(adapters, cases):
+    """Each feature is normalised over the batch, by the variance that is divided by the batch."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("batch_norm")
+def test_running_mean(adapters, cases):
+    """The running mean moves towards the batch's by the share `momentum`."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("batch_norm")
+def test_running_variance(adapters, cases):
+    """The running variance moves towards the unbiased one, whose sum is divided by batch − 1."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("batch_norm")
+def test_batch_norm_in_evaluation(adapters, cases):
+    """In evaluation the running statistics normalise, and stay as they are."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("batch_norm")
+def test_batch_norm_from_batch_to_batch(adapters, draw):
+    """Three batches are remembered; evaluation uses that, changes nothing, and training goes on."""
+    batches, last = [draw.normal(5, 4) + i for i in range(3)], draw.normal(6, 4)
+    mean, variance = torch.zeros(4).double(), torch.ones(4).double()
+    for batch in batches:
+        F.batch_norm(batch.double(), mean, variance, training=True, momentum=0.25)
+    seen = adapters.probe(
+        "batch_norm_run",
+        symbol=BATCH_NORM,
+        arguments={"num_features": 4, "momentum": 0.25},
+        batches=batches,
+        evaluated=last,
+    )
+    for name, expected in (("running_mean", mean), ("running_var", variance)):
+        check(name in seen["state"], f"`{name}` is not saved with the model")
+        why = f"after three batches `{name}` is wrong"
+        check_close(seen["state"][name], expected, why, dtype=torch.float32)
+        why = f"evaluation changes `{name}`"
+        check_close(seen["after"][name], seen["state"][name], why, limit=0.0)
+    evaluated = F.batch_norm(last.double(), mean, variance)
+    check_close(seen["evaluated"], evaluated, "evaluation is wrong", dtype=torch.float32)
+    trained = F.batch_norm(last.double(), None, None, training=True)
+    why = "back in training mode, the batch is not normalised by its own statistics"
+    check_close(seen["trained"], trained, why, dtype=torch.float32)
+    check_equal(seen["with_gradient"], [], "the running statistics keep the graph of every batch")
+
+
+@ours
+@task("batch_norm")
+def test_batch_norm_in_half_precision(adapters, draw):
+    """Half precision is normalised in float32, since squares overflow, and comes back as it was."""
+    for dtype in (torch.float16, torch.bfloat16):
+        x = (500 * draw.normal(6, 4)).to(dtype)
+        arguments = batch_norm_arguments(draw, x)
+        arguments |= {"weight": torch.ones(4), "bias": torch.zeros(4)}
+        output = adapters.probe("part", adapter="run_batch_norm", index=0, **arguments)
+        expected = F.batch_norm(x.double(), None, None, training=True)
+        check_close(output, expected, f"wrong for {dtype} features of size 500", dtype=dtype)
+
+
+@ours
+@task("batch_norm")
+def test_batch_norm_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    for training in (True, False):
+        arguments = batch_norm_arguments(draw, draw.normal(5, 4), training=training)
+        check_inputs_kept(adapters.run_batch_norm, arguments)
+        output = adapters.probing("part")
+        named = {"adapter": "run_batch_norm", "index": 0, **arguments}
+        check_memory_layouts(output, named, "in_features")
+
+
+@ours
+@task("batch_norm")
+def test_batch_norm_gradient(adapters, draw):
+    """In training the gradient passes through the batch's mean and variance as well."""
+    for training in (True, False):
+        arguments = batch_norm_arguments(draw, draw.normal(5, 4), training=training)
+        wide = {k: v.double() for k, v in arguments.items() if isinstance(v, torch.Tensor)}
+        x, cotangent = wide.pop("in_features").requires_grad_(), draw.normal(5, 4)
+        expected = F.batch_norm(x, **wide, training=training)
+        (gradient,) = torch.autograd.grad((expected * cotangent).sum(), [x])
+        found = adapters.probe(
+            "part_gradient",
+            adapter="run_batch_norm",
+            index=0,
+            wrt="in_features",
+            cotangent=cotangent,
+            **arguments,
+        )
+        check(found is not None, "no gradient reaches the input")
+        mode = "training" if training else "evaluation"
+        why = f"the gradient of the input is wrong in {mode} mode"
+        check_close(found, gradient, why, dtype=torch.float32)
+
+
+@ours
+@task("batch_norm")
+def test_batch_norm_module(adapters, draw):
+    """`weight` and `bias` are trained, the running statistics are saved; the defaults are known."""
+    x, cotangent = draw.normal(5, 4, scale=3e-3), draw.normal(5, 4)
+    seen = adapters.probe(
+        "module", symbol=BATCH_NORM, arguments={"num_features": 4}, inputs=[x], cotangent=cotangent
+    )
+    check_parameters(seen["parameters"], {"weight": (4,), "bias": (4,)})
+    saved = sorted(seen["state"])
+    expected = ["bias", "running_mean", "running_var", "weight"]
+    check_equal(saved, expected, "other things are saved than gain, shift and running statistics")
+    ones, zeros = torch.ones(4), torch.zeros(4)
+    check_close(value_of(seen, "weight"), ones, "`weight` does not start at ones", limit=0.0)
+    check_close(value_of(seen, "bias"), zeros, "`bias` does not start at zeros", limit=0.0)
+    normal = F.batch_norm(x.double(), None, None, training=True)
+    why = "constructed without eps, the module does not answer as with eps = 1e-5"
+    check_close(seen["output"], normal, why, dtype=torch.float32)
+    for name, gradient in (("weight", cotangent * normal), ("bias", cotangent.double())):
+        why = f"the gradient of `{name}` is wrong"
+        check_close(seen["gradients"][name], gradient.sum(0), why, dtype=torch.float32)
+    mean, variance = torch.zeros(4).double(), torch.ones(4).double()
+    F.batch_norm(x.double(), mean, variance, training=True)
+    run = adapters.probe(
+        "batch_norm_run",
+        symbol=BATCH_NORM,
+        arguments={"num_features": 4},
+        batches=[x],
+        evaluated=x,
+    )
+    for name, right in (("running_mean", mean), ("running_var", variance)):
+        why = f"`{name}` does not start at {0 if name == 'running_mean' else 1}, or momentum at 0.1"
+        check_close(run["state"][name], right, why, dtype=torch.float32)
+
+
+@ours
+@task("batch_norm")
+def test_batch_norm_device_and_dtype(adapters):
+    """`device` and `dtype` are passed on; running statistics are never in half precision."""
+    arguments = {"num_features": 4}
+    seen = adapters.probe(
+        "module", symbol=BATCH_NORM, arguments=arguments, device="meta", dtype="bfloat16"
+    )
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")
+    check_placed(seen["buffers"], device="meta")
+    low = [name for name, b in seen["buffers"].items() if b["dtype"] in ("bfloat16", "float16")]
+    check(not low, f"a small step is lost in half precision: {', '.join(low)}")
+
+
+@ours
+@task("batch_norm")
+def test_a_batch_of_one_is_refused(adapters, draw):
+    """A single item is its own mean: training on it is an error, evaluation is none."""
+    arguments = batch_norm_arguments(draw, draw.normal(1, 4))
+    adapters.run_batch_norm.error("a batch of one has no variance", **arguments)
