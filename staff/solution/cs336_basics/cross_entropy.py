@@ -22,7 +22,7 @@ def cross_entropy(
         RuntimeError: a target is negative, or `vocab_size` or greater; no target is ignored.
     """
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    shifted = wide - wide.amax(dim=-1, keepdim=True).detach()
-    log_normalisers = shifted.exp().sum(dim=-1).log()
-    of_targets = shifted.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    largest = wide.amax(dim=-1, keepdim=True).detach()
+    of_targets = (wide.gather(-1, targets.unsqueeze(-1)) - largest).squeeze(-1)
+    log_normalisers = (wide - largest).exp_().sum(dim=-1).log()  # in place: it is a step's largest
     return (log_normalisers - of_targets).mean()
