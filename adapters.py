@@ -363,3 +363,95 @@ def run_half_split_to_adjacent(
 def run_compression_ratio(text: str, token_ids: list[int]) -> float:
     """Return your number of bytes per token."""
     raise NotImplementedError("compression_ratio: handout §5.7")
+
+
+def run_grouped_query_attention(
+    d_model: int,
+    num_heads: int,
+    num_kv_heads: int,
+    q_proj_weight: Float[Tensor, "d_model d_model"],
+    k_proj_weight: Float[Tensor, "d_kv d_model"],
+    v_proj_weight: Float[Tensor, "d_kv d_model"],
+    o_proj_weight: Float[Tensor, "d_model d_model"],
+    in_features: Float[Tensor, "... seq d_model"],
+    max_seq_len: int,
+    theta: float,
+    token_positions: Int[Tensor, "... seq"] | None = None,
+) -> Float[Tensor, "... seq d_model"]:
+    """Run your grouped-query attention with RoPE; the weights stack the heads along `d_out`."""
+    raise NotImplementedError("grouped_query_attention: handout §5.8")
+
+
+def run_causal_lm_loss(
+    logits: Float[Tensor, "... seq vocab_size"],
+    labels: Int[Tensor, "... seq"],
+    ignore_index: int = -100,
+) -> Float[Tensor, ""]:
+    """Compute your loss of logits and of labels that are not shifted yet."""
+    raise NotImplementedError("causal_lm_loss: handout §5.9")
+
+
+def run_causal_lm(
+    vocab_size: int,
+    context_length: int,
+    d_model: int,
+    num_layers: int,
+    num_heads: int,
+    num_kv_heads: int,
+    d_ff: int,
+    rope_theta: float,
+    weights: Mapping[str, Tensor],
+    token_ids: Int[Tensor, "batch seq"],
+    logits_to_keep: int = 0,
+    labels: Int[Tensor, "batch seq"] | None = None,
+) -> tuple[Float[Tensor, "batch kept vocab_size"], Float[Tensor, ""] | None]:
+    """Run your trunk and head; return the logits, and the loss or None.
+
+    `weights` holds `trunk.token_embeddings.weight`, `(vocab_size, d_model)`; for each layer i,
+    with `trunk.layers.{i}.` before their names, the weights of a block as in
+    `run_transformer_block`, but `attn.k_proj.weight` and `attn.v_proj.weight` are
+    `(num_kv_heads * d_head, d_model)`; `trunk.ln_final.weight`, `(d_model,)`; `lm_head.weight`,
+    `(vocab_size, d_model)`.
+    """
+    raise NotImplementedError("causal_lm: handout §5.10")
+
+
+def run_cached_forward(
+    vocab_size: int,
+    context_length: int,
+    d_model: int,
+    num_layers: int,
+    num_heads: int,
+    num_kv_heads: int,
+    d_ff: int,
+    rope_theta: float,
+    weights: Mapping[str, Tensor],
+    token_ids: Int[Tensor, "batch seq"],
+    chunk_sizes: list[int],
+    max_cached: int,
+    earlier_ids: Int[Tensor, "earlier_batch earlier_seq"] | None = None,
+) -> Float[Tensor, "batch seq vocab_size"]:
+    """Run your causal language model with caches, chunk by chunk; return the logits of all tokens.
+
+    The first `chunk_sizes[0]` tokens come first, then the next `chunk_sizes[1]`, and so on. There
+    is room for `max_cached` tokens in the caches. With `earlier_ids`, these go through the same
+    caches before, all at once, and the caches are reset. Weights as in `run_causal_lm`.
+    """
+    raise NotImplementedError("kv_cache: handout §5.11")
+
+
+def run_mixture_of_experts(
+    d_model: int,
+    d_ff: int,
+    num_experts: int,
+    top_k: int,
+    weights: Mapping[str, Tensor],
+    in_features: Float[Tensor, "... d_model"],
+) -> tuple[Float[Tensor, "... d_model"], Float[Tensor, ""]]:
+    """Run your mixture of experts; return its output and its load-balancing loss.
+
+    `weights` holds `router.weight`, `(num_experts, d_model)`, and for each expert i
+    `experts.{i}.w1.weight` and `experts.{i}.w3.weight`, `(d_ff, d_model)`, and
+    `experts.{i}.w2.weight`, `(d_model, d_ff)`.
+    """
+    raise NotImplementedError("mixture_of_experts: handout §5.12")

@@ -20,6 +20,7 @@ from cs336_basics.adamw import AdamW
 from cs336_basics.attention import MultiHeadSelfAttention, scaled_dot_product_attention
 from cs336_basics.batch_norm import BatchNorm
 from cs336_basics.batches import get_batch
+from cs336_basics.causal_lm import CausalLM, TransformerTrunk, causal_lm_loss
 from cs336_basics.checkpointing import load_checkpoint, save_checkpoint
 from cs336_basics.compression import compression_ratio
 from cs336_basics.config import make_config
@@ -28,9 +29,12 @@ from cs336_basics.decoding import decode
 from cs336_basics.embedding import Embedding
 from cs336_basics.feed_forward import SwiGLU, silu
 from cs336_basics.gradient_clipping import clip_gradients
+from cs336_basics.grouped_query_attention import GroupedQueryAttention
+from cs336_basics.kv_cache import KVCache
 from cs336_basics.layer_norm import LayerNorm
 from cs336_basics.linear import Linear
 from cs336_basics.lr_schedule import lr_cosine_schedule
+from cs336_basics.mixture_of_experts import MixtureOfExperts
 from cs336_basics.relu_feed_forward import ReLUFeedForward
 from cs336_basics.rmsnorm import RMSNorm
 from cs336_basics.rope import RotaryEmbedding
@@ -453,6 +457,141 @@ def run_half_split_to_adjacent(
 def run_compression_ratio(text: str, token_ids: list[int]) -> float:
     """Return your number of bytes per token."""
     return compression_ratio(text, token_ids)
+
+
+def run_grouped_query_attention(
+    d_model: int,
+    num_heads: int,
+    num_kv_heads: int,
+    q_proj_weight: Float[Tensor, "d_model d_model"],
+    k_proj_weight: Float[Tensor, "d_kv d_model"],
+    v_proj_weight: Float[Tensor, "d_kv d_model"],
+    o_proj_weight: Float[Tensor, "d_model d_model"],
+    in_features: Float[Tensor, "... seq d_model"],
+    max_seq_len: int,
+    theta: float,
+    token_positions: Int[Tensor, "... seq"] | None = None,
+) -> Float[Tensor, "... seq d_model"]:
+    """Run your grouped-query attention with RoPE; the weights stack the heads along `d_out`."""
+    device, dtype = q_proj_weight.device, q_proj_weight.dtype
+    rope = RotaryEmbedding(theta, d_model // num_heads, max_seq_len, device=device, dtype=dtype)
+    attention = GroupedQueryAttention(
+        d_model, num_heads, num_kv_heads, rope, device=device, dtype=dtype
+    )
+    weights = _projections(q_proj_weight, k_proj_weight, v_proj_weight, o_proj_weight)
+    return _loaded(attention, weights)(in_features, token_positions)
+
+
+def run_causal_lm_loss(
+    logits: Float[Tensor, "... seq vocab_size"],
+    labels: Int[Tensor, "... seq"],
+    ignore_index: int = -100,
+) -> Float[Tensor, ""]:
+    """Compute your loss of logits and of labels that are not shifted yet."""
+    return causal_lm_loss(logits, labels, ignore_index)
+
+
+def run_causal_lm(
+    vocab_size: int,
+    context_length: int,
+    d_model: int,
+    num_layers: int,
+    num_heads: int,
+    num_kv_heads: int,
+    d_ff: int,
+    rope_theta: float,
+    weights: Mapping[str, Tensor],
+    token_ids: Int[Tensor, "batch seq"],
+    logits_to_keep: int = 0,
+    labels: Int[Tensor, "batch seq"] | None = None,
+) -> tuple[Float[Tensor, "batch kept vocab_size"], Float[Tensor, ""] | None]:
+    """Run your trunk and head; return the logits, and the loss or None.
+
+    `weights` holds `trunk.token_embeddings.weight`, `(vocab_size, d_model)`; for each layer i,
+    with `trunk.layers.{i}.` before their names, the weights of a block as in
+    `run_transformer_block`, but `attn.k_proj.weight` and `attn.v_proj.weight` are
+    `(num_kv_heads * d_head, d_model)`; `trunk.ln_final.weight`, `(d_model,)`; `lm_head.weight`,
+    `(vocab_size, d_model)`.
+    """
+    table = weights["trunk.token_embeddings.weight"]
+    trunk = TransformerTrunk(
+        vocab_size,
+        context_length,
+        d_model,
+        num_layers,
+        num_heads,
+        num_kv_heads,
+        d_ff,
+        rope_theta,
+        device=table.device,
+        dtype=table.dtype,
+    )
+    return _loaded(CausalLM(trunk), weights)(token_ids, labels, logits_to_keep)
+
+
+def run_cached_forward(
+    vocab_size: int,
+    context_length: int,
+    d_model: int,
+    num_layers: int,
+    num_heads: int,
+    num_kv_heads: int,
+    d_ff: int,
+    rope_theta: float,
+    weights: Mapping[str, Tensor],
+    token_ids: Int[Tensor, "batch seq"],
+    chunk_sizes: list[int],
+    max_cached: int,
+    earlier_ids: Int[Tensor, "earlier_batch earlier_seq"] | None = None,
+) -> Float[Tensor, "batch seq vocab_size"]:
+    """Run your causal language model with caches, chunk by chunk; return the logits of all tokens.
+
+    The first `chunk_sizes[0]` tokens come first, then the next `chunk_sizes[1]`, and so on. There
+    is room for `max_cached` tokens in the caches. With `earlier_ids`, these go through the same
+    caches before, all at once, and the caches are reset. Weights as in `run_causal_lm`.
+    """
+    table = weights["trunk.token_embeddings.weight"]
+    trunk = TransformerTrunk(
+        vocab_size,
+        context_length,
+        d_model,
+        num_layers,
+        num_heads,
+        num_kv_heads,
+        d_ff,
+        rope_theta,
+        device=table.device,
+        dtype=table.dtype,
+    )
+    model = _loaded(CausalLM(trunk), weights)
+    caches = [KVCache(max_cached) for _ in range(num_layers)]
+    if earlier_ids is not None:
+        model(earlier_ids, caches=caches)
+        for cache in caches:
+            cache.reset()
+    chunks = token_ids.split(chunk_sizes, dim=1)
+    return torch.cat([model(chunk, caches=caches)[0] for chunk in chunks], dim=1)
+
+
+def run_mixture_of_experts(
+    d_model: int,
+    d_ff: int,
+    num_experts: int,
+    top_k: int,
+    weights: Mapping[str, Tensor],
+    in_features: Float[Tensor, "... d_model"],
+) -> tuple[Float[Tensor, "... d_model"], Float[Tensor, ""]]:
+    """Run your mixture of experts; return its output and its load-balancing loss.
+
+    `weights` holds `router.weight`, `(num_experts, d_model)`, and for each expert i
+    `experts.{i}.w1.weight` and `experts.{i}.w3.weight`, `(d_ff, d_model)`, and
+    `experts.{i}.w2.weight`, `(d_model, d_ff)`.
+    """
+    router = weights["router.weight"]
+    mixture = MixtureOfExperts(
+        d_model, d_ff, num_experts, top_k, device=router.device, dtype=router.dtype
+    )
+    return _loaded(mixture, weights)(in_features)
 
 
 def _loaded(module: _Module, weights: Mapping[str, Tensor]) -> _Module:

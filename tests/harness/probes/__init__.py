@@ -14,6 +14,7 @@ from typing import Any
 from tests.harness.plain import Plain
 from tests.harness.probes import (
     checkpoints,
+    kv_cache,
     modules,
     normalisation,
     parts,
@@ -30,6 +31,8 @@ PROBES: dict[str, Callable[..., Plain]] = {
         parts.part,
         parts.part_gradient,
         normalisation.batch_norm_run,
+        kv_cache.cache_steps,
+        kv_cache.cached_logits,
         training.adamw,
         training.adamw_run,
         training.adamw_closure,

@@ -34,6 +34,8 @@ def module(
     inputs: Sequence[Tensor] | None = None,
     cotangent: Tensor | None = None,
     watched: bool = False,
+    around: str | None = None,
+    part: int | None = None,
 ) -> dict[str, Plain]:
     """Construct a module and describe it; with `inputs`, call it; with `cotangent`, differentiate.
 
@@ -49,12 +51,16 @@ def module(
         inputs: positional arguments of one call.
         cotangent: the gradient of a loss with respect to the output of that call.
         watched: tell which operations would mix devices on a GPU.
+        around: a class that takes the module as its only argument, and is probed in its place.
+        part: of an output that is a tuple, the tensor that the cotangent belongs to.
     """
     extra: dict[str, Any] = {} if dtype is None else {"dtype": getattr(torch, dtype)}
     if device is not None:
         extra["device"] = torch.device(device)
     torch.default_generator.manual_seed(seed)
     built: nn.Module = resolve(symbol)(**arguments, **extra)
+    if around is not None:
+        built = resolve(around)(built)
     if weights is not None:
         built.load_state_dict(weights, strict=True)
     seen: dict[str, Plain] = {
@@ -75,6 +81,7 @@ def module(
             seen["strangers"] = strangers.met
         seen["output"] = plain(output)
         if cotangent is not None:
+            output = output if part is None else output[part]
             if output.requires_grad:
                 (output * cotangent).sum().backward()
             grads = {name: p.grad for name, p in built.named_parameters()}

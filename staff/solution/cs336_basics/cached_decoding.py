@@ -1,0 +1,43 @@
+"""Decoding with a cache: the model is shown every token once."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from cs336_basics.causal_lm import CausalLM
+from cs336_basics.decoding import NextLogits
+from cs336_basics.kv_cache import KVCache
+
+
+def cached_next_logits(model: CausalLM) -> NextLogits:
+    """Turn a model into what `decode` asks for the logits of the next token, with a cache inside.
+
+    The function that is returned takes ids on any device and gives the logits at the last position,
+    without gradients. Ids that continue those of the call before cost the work of the new ones
+    alone; any other ids begin a text of their own. It raises `IndexError` for more than
+    `context_length` ids: unlike a model without a cache, this one has no window that moves.
+
+    Args:
+        model: the model, in the mode that it is to be used in.
+    """
+    caches = [KVCache(model.trunk.context_length) for _ in model.trunk.layers]
+    shown = torch.empty(0, 0, dtype=torch.int64)
+
+    @torch.no_grad()
+    def next_logits(token_ids: Int[Tensor, "batch seq"]) -> Float[Tensor, "batch vocab_size"]:
+        nonlocal shown
+        ids = token_ids.to(model.lm_head.weight.device)
+        if not _continues(ids, shown):
+            shown = ids[:, :0]
+            for cache in caches:
+                cache.reset()
+        logits, _ = model(ids[:, shown.shape[1] :], logits_to_keep=1, caches=caches)
+        shown = ids.clone()
+        return logits[:, -1]
+
+    return next_logits
+
+
+def _continues(ids: Int[Tensor, "batch seq"], shown: Int[Tensor, "batch shorter"]) -> bool:
+    length = shown.shape[1]
+    return ids.shape[1] > length and torch.equal(ids[:, :length], shown)

@@ -1,0 +1,355 @@
+"""The causal language model: trunk, head, and the loss of labels that are the ids themselves."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+from tests.harness.properties import (
+    check_gradients,
+    check_gradients_reach,
+    check_inputs_kept,
+    check_memory_layouts,
+    check_no_strangers,
+    check_parameters,
+    check_placed,
+    check_truncated_normal,
+    value_of,
+)
+
+TRUNK = "cs336_basics.causal_lm:TransformerTrunk"
+LM = "cs336_basics.causal_lm:CausalLM"
+SIZES = {
+    "vocab_size": 11,
+    "context_length": 10,
+    "d_model": 16,
+    "num_layers": 2,
+    "num_heads": 4,
+    "num_kv_heads": 2,
+    "d_ff": 12,
+    "rope_theta": 10000.0,
+}
+BLOCK_SHAPES = {
+    "attn.q_proj.weight": (16, 16),
+    "attn.k_proj.weight": (8, 16),
+    "attn.v_proj.weight": (8, 16),
+    "attn.output_proj.weight": (16, 16),
+    "ln1.weight": (16,),
+    "ln2.weight": (16,),
+    "ffn.w1.weight": (12, 16),
+    "ffn.w2.weight": (16, 12),
+    "ffn.w3.weight": (12, 16),
+}
+TRUNK_SHAPES = {
+    "token_embeddings.weight": (11, 16),
+    **{f"layers.{i}.{name}": shape for i in range(2) for name, shape in BLOCK_SHAPES.items()},
+    "ln_final.weight": (16,),
+}
+
+
+def trunk_weights(draw):
+    """Random weights of a trunk; gains around one."""
+    return {
+        name: 1 + 0.3 * draw.normal(*shape) if len(shape) == 1 else draw.normal(*shape, scale=0.35)
+        for name, shape in TRUNK_SHAPES.items()
+    }
+
+
+def silent_weights(width):
+    """Weights of a trunk of one layer, `width` features and four heads, which passes ones along."""
+    square = torch.zeros(width, width)
+    return {
+        "token_embeddings.weight": torch.ones(11, width),
+        "layers.0.attn.q_proj.weight": square,
+        "layers.0.attn.k_proj.weight": square[: width // 2],
+        "layers.0.attn.v_proj.weight": square[: width // 2],
+        "layers.0.attn.output_proj.weight": square,
+        "layers.0.ln1.weight": torch.ones(width),
+        "layers.0.ln2.weight": torch.ones(width),
+        "layers.0.ffn.w1.weight": square,
+        "layers.0.ffn.w2.weight": square,
+        "layers.0.ffn.w3.weight": square,
+        "ln_final.weight": torch.ones(width),
+    }
+
+
+def lm_arguments(draw):
+    """Arguments of `run_causal_lm`."""
+    weights = {f"trunk.{name}": weight for name, weight in trunk_weights(draw).items()}
+    weights["lm_head.weight"] = draw.normal(11, 16, scale=0.35)
+    return {**SIZES, "weights": weights, "token_ids": draw.integers(11, 2, 6)}
+
+
+@ours
+@task("causal_lm_loss")
+def test_causal_loss_matches_saved_numbers(adapters, cases):
+    """The logits at a position are held against the label after it, on average."""
+    cases.check(adapters.run_causal_lm_loss)
+
+
+@ours
+@task("causal_lm_loss")
+def test_ignored_labels_leave_the_mean(adapters, cases):
+    """A label of `ignore_index` takes its prediction out of the sum and out of the count."""
+    cases.check(adapters.run_causal_lm_loss)
+
+
+@ours
+@task("causal_lm_loss")
+def test_nothing_to_predict(adapters, cases):
+    """Where no prediction is left, the loss is 0 and not NaN."""
+    cases.check(adapters.run_causal_lm_loss)
+
+
+@ours
+@task("causal_lm_loss")
+def test_labels_outside_the_classes_are_refused(adapters, draw):
+    """A label of -1 or vocab_size is an error; only `ignore_index` is left out."""
+    for label, ignored in ((5, -100), (-1, -100), (-100, -1)):
+        why = f"vocab_size is 5, ignore_index {ignored}, and a label is {label}"
+        labels = torch.tensor([[0, label, 2]])
+        adapters.run_causal_lm_loss.error(
+            why, logits=draw.normal(1, 3, 5), labels=labels, ignore_index=ignored
+        )
+
+
+@ours
+@task("causal_lm_loss")
+def test_causal_loss_memory(adapters, draw):
+    """Logits that are not contiguous give the same loss, and all inputs stay as they were."""
+    labels = draw.integers(7, 2, 5)
+    labels[0, 3] = -100
+    arguments = {"logits": draw.normal(2, 5, 7), "labels": labels, "ignore_index": -100}
+    check_inputs_kept(adapters.run_causal_lm_loss, arguments)
+    check_memory_layouts(adapters.run_causal_lm_loss, arguments, "logits")
+
+
+@ours
+@task("causal_lm_loss")
+def test_causal_loss_gradient(adapters, draw):
+    """Each prediction gets its share; the last logits, and those of ignored labels, get none."""
+    labels = draw.integers(7, 2, 5)
+    labels[1, 2] = -100
+    check_gradients(
+        adapters.run_causal_lm_loss,
+        {"logits": draw.normal(2, 5, 7), "labels": labels, "ignore_index": -100},
+        lambda logits: F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()),
+        "logits",
+    )
+    arguments = {"logits": draw.normal(2, 3, 5), "labels": torch.full((2, 3), -100)}
+    answer = adapters.run_causal_lm_loss.answer(
+        {**arguments, "ignore_index": -100}, torch.tensor(1.0), ["logits"]
+    )
+    found = answer.gradients["logits"]
+    why = "where all labels are ignored, no gradient of zeros comes back"
+    check_close(found, torch.zeros(2, 3, 5), why)
+
+
+@ours
+@task("causal_lm_loss")
+def test_causal_loss_of_half_precision(adapters, draw):
+    """Half-precision logits are computed with in float32, and so is the loss, also a loss of 0."""
+    labels = draw.integers(7, 3, 9)
+    half = draw.normal(3, 9, 7, scale=4.0).bfloat16()
+    loss = adapters.run_causal_lm_loss(logits=half, labels=labels)
+    expected = F.cross_entropy(half[:, :-1].double().flatten(0, 1), labels[:, 1:].flatten())
+    check_close(loss, expected, "the loss of bfloat16 logits is off", dtype=torch.float32)
+    nothing = adapters.run_causal_lm_loss(logits=half[:, :1], labels=labels[:, :1])
+    why = "bfloat16 logits without a prediction don't give a float32 zero"
+    check_close(nothing, torch.tensor(0.0), why)
+
+
+@ours
+@task("causal_lm")
+def test_causal_lm_matches_saved_tensors(adapters, cases):
+    """Embedding, blocks of grouped queries, final norm, untied head: logits come out."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("causal_lm")
+def test_last_positions_alone(adapters, cases):
+    """With `logits_to_keep` only the last positions get logits, and the same ones as before."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("causal_lm")
+def test_loss_comes_with_labels(adapters, cases):
+    """With labels the loss comes beside the logits of all positions."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("causal_lm")
+def test_hidden_states_of_the_trunk(adapters, draw):
+    """The trunk gives hidden states, d_model wide; the head alone makes logits of them."""
+    arguments = lm_arguments(draw)
+    ids, head = arguments["token_ids"], arguments["weights"]["lm_head.weight"]
+    weights = {
+        name.removeprefix("trunk."): weight
+        for name, weight in arguments["weights"].items()
+        if name != "lm_head.weight"
+    }
+    seen = adapters.probe("module", symbol=TRUNK, arguments=SIZES, weights=weights, inputs=[ids])
+    hidden = seen["output"]
+    shape = tuple(hidden.shape)
+    check(shape == (2, 6, 16), f"hidden states have shape {shape}, not (2, 6, 16)")
+    logits = adapters.probe("part", adapter="run_causal_lm", index=0, **arguments)
+    check_close(logits, hidden @ head.T, "the logits are not lm_head of the trunk's hidden states")
+    loss = adapters.probe("part", adapter="run_causal_lm", index=1, **arguments)
+    check(loss is None, f"without labels the loss is {loss}, not None")
+
+
+@ours
+@task("causal_lm")
+def test_causal_lm_memory(adapters, draw):
+    """Ids, labels and weights stay as they were, and two calls agree."""
+    arguments = lm_arguments(draw)
+    arguments["labels"] = arguments["token_ids"].clone()
+    after = adapters.run_causal_lm.answer(arguments)
+    for name in ("token_ids", "labels"):
+        check_close(after.inputs[name], arguments[name], f"`{name}` was changed by the call")
+    for name, weight in arguments["weights"].items():
+        check_close(after.inputs["weights"][name], weight, f"`{name}` was changed", limit=0.0)
+    again = adapters.run_causal_lm(**arguments)
+    check_close(again[0], after.output[0], "two equal calls give unlike answers", limit=0.0)
+
+
+@ours
+@task("causal_lm")
+def test_trunk_module(adapters, draw):
+    """Parameters bear the documented names, nothing else is saved, gradients reach all."""
+    seen = adapters.probe(
+        "module",
+        symbol=TRUNK,
+        arguments=SIZES,
+        inputs=[draw.integers(11, 4, 8)],
+        cotangent=draw.normal(4, 8, 16),
+    )
+    check_parameters(seen["parameters"], TRUNK_SHAPES)
+    extra = set(seen["state"]) - set(TRUNK_SHAPES)
+    check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
+    check_gradients_reach(seen["gradients"])
+
+
+@ours
+@task("causal_lm")
+def test_head_is_its_own(adapters):
+    """`CausalLM` adds one matrix to its trunk, drawn as that of `Linear` and not the embedding."""
+    sizes = {**SIZES, "vocab_size": 100, "d_model": 96}
+    seen = adapters.probe("module", symbol=TRUNK, around=LM, arguments=sizes, seed=3)
+    names = {f"trunk.{name}" for name in TRUNK_SHAPES} | {"lm_head.weight"}
+    found = set(seen["parameters"])
+    check(found == names, f"parameters that differ from the documented: {sorted(found ^ names)}")
+    head, table = (value_of(seen, n) for n in ("lm_head.weight", "trunk.token_embeddings.weight"))
+    check(not torch.equal(head, table), "the head and the embedding start with the same weights")
+    check_truncated_normal(head, (2 / 196) ** 0.5)
+
+
+@ours
+@task("causal_lm")
+def test_eps_of_every_norm(adapters):
+    """`norm_eps` reaches all norms: where it is huge, nothing but the embedding is left."""
+    sizes = {**SIZES, "num_layers": 1, "d_ff": 16, "norm_eps": 1e8}
+    weights = {name: torch.ones_like(w) for name, w in silent_weights(16).items()}
+    ids = torch.zeros(1, 3, dtype=torch.int64)
+    seen = adapters.probe("module", symbol=TRUNK, arguments=sizes, weights=weights, inputs=[ids])
+    # A norm of eps 1e8 divides by 10⁴, so attention adds 16² / 10⁴ to a one, and SwiGLU less.
+    expected = torch.full((1, 3, 16), (1 + 16**2 / 1e4) / 1e4)
+    off = (seen["output"] / expected - 1).abs().max()
+    check(bool(off < 0.01), "with norm_eps 1e8 a norm divides by something else than 10⁴")
+
+
+def dropped(adapters, p, weights, training=True, seed=0):
+    """Call a wide trunk of one layer with dropout p, and undo its final norm: (4, 10, 64) values.
+
+    The final norm has an eps of 1e8, so that it divides by 10⁴ whatever comes in.
+    """
+    sizes = {**SIZES, "d_model": 64, "num_layers": 1, "d_ff": 64}
+    seen = adapters.probe(
+        "module",
+        symbol=TRUNK,
+        arguments={**sizes, "dropout": p, "norm_eps": 1e8},
+        weights=weights,
+        inputs=[torch.zeros(4, 10, dtype=torch.int64)],
+        training=training,
+        seed=seed,
+    )
+    return seen["output"] * 1e4
+
+
+def check_share(zeros, p, what):
+    """So many of 2560 draws are as likely as p says, but for one time in ten million."""
+    count, share = zeros.numel(), zeros.double().mean().item()
+    bound = math.sqrt(math.log(2e7) / (2 * count))
+    check(abs(share - p) < bound, f"dropout {p} drops {share:.3f} of the features of {what}")
+
+
+@ours
+@task("causal_lm")
+def test_dropout_of_embeddings(adapters):
+    """While training, features of the embeddings are dropped one by one, and the others scaled."""
+    for p in (0.25, 0.6):
+        values = dropped(adapters, p, silent_weights(64))
+        zeros = values.abs() < 1e-3
+        check_share(zeros, p, "the embeddings")
+        scale = values[~zeros].mean().item() * (1 - p)
+        check(abs(scale - 1) < 0.01, f"dropout {p} scales what stays by {scale:.3f} / {1 - p:g}")
+        check(not bool((zeros == zeros[:1]).all()), "every row drops the same features")
+    again = dropped(adapters, 0.6, silent_weights(64), seed=1)
+    check(not torch.equal(again.abs() < 1e-3, zeros), "every call drops the same features")
+
+
+@ours
+@task("causal_lm")
+def test_dropout_of_sublayers(adapters):
+    """What attention and feed-forward add is dropped as well, feature by feature."""
+    loud = torch.full((64, 64), 1e3)
+    for part, names in {
+        "what attention adds": ("attn.v_proj", "attn.output_proj"),
+        "what the feed-forward layer adds": ("ffn.w1", "ffn.w2", "ffn.w3"),
+    }.items():
+        weights = silent_weights(64)
+        for name in names:
+            weights[f"layers.0.{name}.weight"] = loud[: len(weights[f"layers.0.{name}.weight"])]
+        values = dropped(adapters, 0.4, weights)
+        # The embedding's own features are at most 1 / 0.6; what is added is far larger.
+        check_share(values.abs() < 2, 0.4, part)
+
+
+@ours
+@task("causal_lm")
+def test_no_dropout_in_evaluation(adapters):
+    """After `eval()` nothing is dropped or scaled; without dropout, nothing while training."""
+    for p, training in ((0.5, False), (0.0, True)):
+        values = dropped(adapters, p, silent_weights(64), training)
+        why = f"with dropout {p} and training={training}, embeddings of ones don't stay ones"
+        check(bool(((values - 1).abs() < 1e-3).all()), why)
+
+
+@ours
+@task("causal_lm")
+def test_causal_lm_device_and_dtype(adapters, draw):
+    """`device` and `dtype` are passed all the way down; a bfloat16 model gives bfloat16 logits."""
+    whole = {"symbol": TRUNK, "around": LM, "arguments": SIZES, "dtype": "bfloat16"}
+    seen = adapters.probe("module", device="meta", **whole)
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")
+    check_placed(seen["buffers"], device="meta")
+    seen = adapters.probe("module", inputs=[draw.integers(11, 2, 5)], watched=True, **whole)
+    found = seen["output"][0].dtype
+    check(found == torch.bfloat16, f"a bfloat16 model gives {found}")
+    check_no_strangers(seen["strangers"])
+
+
+@ours
+@task("causal_lm")
+def test_logits_to_keep_that_make_no_sense(adapters, draw):
+    """A negative number is an error, and so are labels whose logits would be missing."""
+    arguments = lm_arguments(draw)
+    adapters.run_causal_lm.error("logits_to_keep is -1", logits_to_keep=-1, **arguments)
+    labels = arguments["token_ids"].clone()
+    why = "the loss needs all logits, and logits_to_keep is 2"
+    adapters.run_causal_lm.error(why, logits_to_keep=2, labels=labels, **arguments)

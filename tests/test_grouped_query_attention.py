@@ -1,0 +1,146 @@
+"""Grouped-query attention: several query heads share one head of keys and values."""
+
+import torch
+import torch.nn.functional as F
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+from tests.harness.properties import (
+    check_deterministic,
+    check_gradients,
+    check_gradients_reach,
+    check_inputs_kept,
+    check_memory_layouts,
+    check_no_strangers,
+    check_parameters,
+    check_placed,
+    check_truncated_normal,
+    value_of,
+)
+
+GQA = "cs336_basics.grouped_query_attention:GroupedQueryAttention"
+SIZES = {"d_model": 16, "num_heads": 4, "num_kv_heads": 2}
+SHAPES = {
+    "q_proj.weight": (16, 16),
+    "k_proj.weight": (8, 16),
+    "v_proj.weight": (8, 16),
+    "output_proj.weight": (16, 16),
+}
+
+
+def gqa_arguments(draw, **more):
+    """Arguments of the adapter: four heads, two of keys and values, batch 3, seq 6."""
+    weights = {
+        f"{name}_proj_weight": draw.normal(8 if name in "kv" else 16, 16, scale=0.3)
+        for name in "qkvo"
+    }
+    usual = {"in_features": draw.normal(3, 6, 16), "max_seq_len": 32, "theta": 10000.0}
+    return {**SIZES, **weights, **usual, "token_positions": None, **more}
+
+
+@ours
+@task("grouped_query_attention")
+def test_gqa_matches_saved_tensors(adapters, cases):
+    """Neighbouring query heads share keys and values, from one for all to one for each."""
+    cases.check(adapters.run_grouped_query_attention)
+
+
+@ours
+@task("grouped_query_attention")
+def test_gqa_positions(adapters, cases):
+    """The given positions turn queries and keys, each head alike."""
+    cases.check(adapters.run_grouped_query_attention)
+
+
+@ours
+@task("grouped_query_attention")
+def test_gqa_leading_axes(adapters, cases):
+    """One sequence alone, several leading axes, or a single token."""
+    cases.check(adapters.run_grouped_query_attention)
+
+
+@ours
+@task("grouped_query_attention")
+def test_gqa_is_causal(adapters, draw):
+    """A token sees itself and what came before, never what comes after."""
+    arguments = gqa_arguments(draw)
+    before = adapters.run_grouped_query_attention(**arguments)
+    check(getattr(before, "shape", None) == (3, 6, 16), "the answer is not (batch, seq, d_model)")
+    changed = arguments["in_features"].clone()
+    changed[:, 3] = -changed[:, 3] + 1.0
+    after = adapters.run_grouped_query_attention(**{**arguments, "in_features": changed})
+    check_close(after[:, :3], before[:, :3], "a later token shows in an earlier answer")
+    moved = (after - before)[:, 3].abs().amax(-1)
+    check(bool((moved > 1e-3).all()), "a token does not show in its own answer")
+
+
+@ours
+@task("grouped_query_attention")
+def test_gqa_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    arguments = gqa_arguments(draw)
+    check_deterministic(adapters.run_grouped_query_attention, arguments)
+    check_inputs_kept(adapters.run_grouped_query_attention, arguments)
+    check_memory_layouts(adapters.run_grouped_query_attention, arguments, "in_features")
+
+
+@ours
+@task("grouped_query_attention")
+def test_gqa_gradient(adapters, draw):
+    """Gradients reach the input through every head; those of shared keys and values add up."""
+    arguments = gqa_arguments(draw, token_positions=torch.zeros(6, dtype=torch.int64))
+    W = {name: arguments[f"{name}_proj_weight"].double() for name in "qkvo"}
+
+    def reference(in_features):
+        Q, K, V = (
+            F.linear(in_features, W[n]).unflatten(-1, (-1, 4)).transpose(1, 2) for n in "qkv"
+        )
+        K, V = (part[:, [0, 0, 1, 1]] for part in (K, V))
+        heads = F.scaled_dot_product_attention(Q, K, V, is_causal=True)
+        return F.linear(heads.transpose(1, 2).flatten(2), W["o"])
+
+    check_gradients(adapters.run_grouped_query_attention, arguments, reference, "in_features")
+
+
+@ours
+@task("grouped_query_attention")
+def test_gqa_module(adapters, draw):
+    """Keys and values have narrower weights, drawn as those of `Linear`; gradients reach all."""
+    seen = adapters.probe(
+        "module",
+        symbol=GQA,
+        arguments=SIZES,
+        inputs=[draw.normal(3, 5, 16)],
+        cotangent=draw.normal(3, 5, 16),
+    )
+    check_parameters(seen["parameters"], SHAPES)
+    extra = set(seen["state"]) - set(SHAPES)
+    check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
+    check_gradients_reach(seen["gradients"])
+    wide = {"d_model": 160, "num_heads": 4, "num_kv_heads": 2}
+    seen = adapters.probe("module", symbol=GQA, arguments=wide, seed=4)
+    check_truncated_normal(value_of(seen, "v_proj.weight"), (2 / 240) ** 0.5)
+
+
+@ours
+@task("grouped_query_attention")
+def test_gqa_device_and_dtype(adapters, draw):
+    """`device` and `dtype` are passed on to every projection, and a bfloat16 input stays one."""
+    seen = adapters.probe("module", symbol=GQA, arguments=SIZES, device="meta", dtype="bfloat16")
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")
+    x = draw.normal(2, 5, 16).bfloat16()
+    seen = adapters.probe(
+        "module", symbol=GQA, arguments=SIZES, dtype="bfloat16", inputs=[x], watched=True
+    )
+    check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
+    check_no_strangers(seen["strangers"])
+
+
+@ours
+@task("grouped_query_attention")
+def test_groups_must_be_whole(adapters, draw):
+    """Four query heads can't share three heads of keys and values, nor ten features three heads."""
+    arguments = gqa_arguments(draw)
+    uneven = {f"{name}_proj_weight": draw.normal(12, 16) for name in "kv"}
+    why = "num_heads is 4 and num_kv_heads is 3"
+    adapters.run_grouped_query_attention.error(why, **{**arguments, **uneven, "num_kv_heads": 3})

@@ -1,0 +1,194 @@
+"""Mixture of experts: who is chosen, how the chosen are mixed, and what an uneven load costs."""
+
+import torch
+import torch.nn.functional as F
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+from tests.harness.properties import (
+    check_no_strangers,
+    check_parameters,
+    check_placed,
+    check_truncated_normal,
+    value_of,
+)
+
+MOE = "cs336_basics.mixture_of_experts:MixtureOfExperts"
+SIZES = {"d_model": 8, "d_ff": 6, "num_experts": 4, "top_k": 2}
+SHAPES = {"router.weight": (4, 8)}
+for i in range(4):
+    SHAPES |= {f"experts.{i}.w1.weight": (6, 8), f"experts.{i}.w2.weight": (8, 6)}
+    SHAPES |= {f"experts.{i}.w3.weight": (6, 8)}
+
+
+def moe_arguments(draw, **more):
+    """Arguments of the adapter: two of four experts, batch 3, seq 5."""
+    weights = {name: 0.5 * draw.normal(*shape) for name, shape in SHAPES.items()}
+    return {**SIZES, "weights": weights, "in_features": draw.normal(3, 5, 8), **more}
+
+
+def part(adapters, index, arguments):
+    """The output (0) or the loss (1) of the adapter."""
+    return adapters.probe("part", adapter="run_mixture_of_experts", index=index, **arguments)
+
+
+@ours
+@task("mixture_of_experts")
+def test_mixture_matches_saved_tensors(adapters, cases):
+    """The likeliest experts of each token, mixed by their probabilities, which sum to one again."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("mixture_of_experts")
+def test_loss_matches_saved_numbers(adapters, cases):
+    """N times the sum of f P: f is a share of all choices, P a mean over all tokens."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("mixture_of_experts")
+def test_equal_probabilities_cost_one(adapters, draw):
+    """A router of zeros likes all experts alike, and its loss is exactly 1, whoever is chosen."""
+    for num_experts, top_k in ((4, 2), (3, 1), (4, 4)):
+        arguments = moe_arguments(draw, num_experts=num_experts, top_k=top_k)
+        weights = arguments["weights"]
+        weights["router.weight"] = torch.zeros(num_experts, 8)
+        for name in [name for i in range(num_experts, 4) for name in weights if f".{i}." in name]:
+            del weights[name]
+        loss = part(adapters, 1, arguments)
+        why = f"with equal probabilities, {top_k} of {num_experts} experts don't cost 1"
+        check_close(loss, torch.tensor(1.0), why)
+
+
+@ours
+@task("mixture_of_experts")
+def test_one_expert_for_all_costs_more(adapters, draw):
+    """Where every token wants the same two of four experts, the loss is nearly 4 / 2."""
+    arguments = moe_arguments(draw)
+    arguments["in_features"] = arguments["in_features"].abs() + 0.5
+    rows = torch.tensor([60.0, 60.0, -60.0, -60.0])
+    arguments["weights"]["router.weight"] = rows[:, None].expand(4, 8).clone()
+    loss = part(adapters, 1, arguments)
+    check_close(loss, torch.tensor(2.0), "all tokens choose two of four experts; that costs 2")
+
+
+@ours
+@task("mixture_of_experts")
+def test_tokens_are_routed_alone(adapters, draw):
+    """Each token gets the same output on its own; the loss is about all of them."""
+    arguments = moe_arguments(draw)
+    together = part(adapters, 0, arguments)
+    check(getattr(together, "shape", None) == (3, 5, 8), "the output is not (batch, seq, d_model)")
+    for i, j in ((0, 0), (1, 3), (2, 4)):
+        alone = part(adapters, 0, {**arguments, "in_features": arguments["in_features"][i, j]})
+        check_close(alone, together[i, j], "a token gets another output alone than among others")
+
+
+@ours
+@task("mixture_of_experts")
+def test_mixture_memory(adapters, draw):
+    """Features and weights stay as they were, and two calls agree."""
+    arguments = moe_arguments(draw)
+    after = adapters.run_mixture_of_experts.answer(arguments)
+    x = after.inputs["in_features"]
+    check_close(x, arguments["in_features"], "`in_features` was changed by the call")
+    for name, weight in arguments["weights"].items():
+        check_close(after.inputs["weights"][name], weight, f"`{name}` was changed", limit=0.0)
+    again = adapters.run_mixture_of_experts(**arguments)
+    check_close(again[0], after.output[0], "two equal calls give unlike answers", limit=0.0)
+
+
+def reference(weights, x, top_k):
+    """The mixture and its loss in float64: all experts are run, and most get a weight of 0."""
+    probabilities = F.linear(x, weights["router.weight"]).softmax(-1)
+    best, chosen = probabilities.topk(top_k, dim=-1)
+    gates = torch.zeros_like(probabilities).scatter(-1, chosen, best / best.sum(-1, keepdim=True))
+    outputs = []
+    for i in range(4):
+        w1, w2, w3 = (weights[f"experts.{i}.w{n}.weight"] for n in (1, 2, 3))
+        outputs.append(F.linear(F.silu(F.linear(x, w1)) * F.linear(x, w3), w2))
+    counts = torch.zeros_like(probabilities).scatter(-1, chosen, 1.0).mean((0, 1)) / top_k
+    output = (gates.unsqueeze(-1) * torch.stack(outputs, dim=-2)).sum(-2)
+    return output, 4 * (counts * probabilities.mean((0, 1))).sum()
+
+
+def check_learning(adapters, draw, index, *names):
+    """The gradients that the parameters `names` get from the output (0) or the loss (1)."""
+    arguments = moe_arguments(draw)
+    x, weights = arguments["in_features"], arguments["weights"]
+    leaves = {name: weight.double().requires_grad_() for name, weight in weights.items()}
+    expected = reference(leaves, x.double(), 2)[index]
+    cotangent = draw.normal(*expected.shape) if expected.ndim else torch.tensor(1.0)
+    gradients = torch.autograd.grad((expected * cotangent).sum(), [leaves[n] for n in names])
+    seen = adapters.probe(
+        "module",
+        symbol=MOE,
+        arguments=SIZES,
+        weights=weights,
+        inputs=[x],
+        cotangent=cotangent,
+        part=index,
+    )
+    what = ("the output", "the loss")[index]
+    for name, gradient in zip(names, gradients, strict=True):
+        found = seen["gradients"][name]
+        check(found is not None, f"no gradient of {what} reaches `{name}`")
+        why = f"the gradient of {what} that reaches `{name}` is wrong"
+        check_close(found, gradient, why, dtype=torch.float32)
+
+
+@ours
+@task("mixture_of_experts")
+def test_router_learns_from_the_output(adapters, draw):
+    """What the experts give pulls at the router's weights, through the gates, and at their own."""
+    check_learning(adapters, draw, 0, "router.weight", "experts.0.w1.weight", "experts.3.w2.weight")
+
+
+@ours
+@task("mixture_of_experts")
+def test_router_learns_from_the_loss(adapters, draw):
+    """An uneven load pulls at the router's weights, through the mean probabilities."""
+    check_learning(adapters, draw, 1, "router.weight")
+
+
+@ours
+@task("mixture_of_experts")
+def test_mixture_module(adapters):
+    """A router and experts of their own, all drawn as `Linear` draws, and nothing else saved."""
+    seen = adapters.probe("module", symbol=MOE, arguments=SIZES)
+    check_parameters(seen["parameters"], SHAPES)
+    extra = set(seen["state"]) - set(SHAPES)
+    check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
+    one, other = (value_of(seen, f"experts.{i}.w1.weight") for i in (0, 1))
+    check(not torch.equal(one, other), "all experts start with the same weights")
+    wide = {"d_model": 96, "d_ff": 64, "num_experts": 30, "top_k": 2}
+    seen = adapters.probe("module", symbol=MOE, arguments=wide, seed=7)
+    check_truncated_normal(value_of(seen, "router.weight"), (2 / 126) ** 0.5)
+    check_truncated_normal(value_of(seen, "experts.5.w1.weight"), (2 / 160) ** 0.5)
+
+
+@ours
+@task("mixture_of_experts")
+def test_mixture_device_and_dtype(adapters, draw):
+    """bfloat16 in, bfloat16 out; the loss is float32, and `device` and `dtype` reach all parts."""
+    seen = adapters.probe("module", symbol=MOE, arguments=SIZES, device="meta", dtype="bfloat16")
+    check_placed(seen["parameters"], device="meta", dtype="bfloat16")
+    x = draw.normal(2, 5, 8).bfloat16()
+    seen = adapters.probe(
+        "module", symbol=MOE, arguments=SIZES, dtype="bfloat16", inputs=[x], watched=True
+    )
+    output, loss = seen["output"]
+    check(output.dtype == torch.bfloat16, f"bfloat16 in gives {output.dtype} out")
+    check(loss.dtype == torch.float32, f"bfloat16 in gives a loss of {loss.dtype}, not float32")
+    check_no_strangers(seen["strangers"])
+
+
+@ours
+@task("mixture_of_experts")
+def test_top_k_that_makes_no_sense(adapters, draw):
+    """A token goes through one expert at least, and through no more than there are."""
+    arguments = moe_arguments(draw)
+    for top_k in (0, 5):
+        why = f"top_k is {top_k} of 4 experts"
+        adapters.run_mixture_of_experts.error(why, **{**arguments, "top_k": top_k})
