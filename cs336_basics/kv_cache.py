@@ -9,7 +9,7 @@ class KVCache:
 
     Keys are kept as they are compared, rotated already. There are `num_kv_heads` heads of both,
     one for each group of query heads. Batch, device and dtype are those of what is appended first.
-    A cache is for inference: what it keeps carries no gradient (Pope et al. 2022, section 2.1).
+    A cache is for inference: what it keeps carries no gradient (Pope et al. 2023).
 
     Args:
         max_seq_len: number of tokens that there is room for.

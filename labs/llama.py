@@ -4,7 +4,7 @@
     load_hugging_face_llama(model, state_dict, num_heads=32, num_kv_heads=4)
 
 Checkpoints of that format name their weights otherwise, and their RoPE pairs feature j of a head
-with feature j + d_head/2 (§5.5). Everything else is the model of §2.12 or §5.10.
+with feature j + d_head/2 (§5.6). Everything else is the model of §2.12 or §5.10.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from torch import Tensor, nn
+
+from cs336_basics.rope_conversion import half_split_to_adjacent
 
 _TOP = {
     "model.embed_tokens.weight": "token_embeddings.weight",
@@ -36,7 +38,7 @@ def load_hugging_face_llama(
     num_heads: int,
     num_kv_heads: int | None = None,
 ) -> None:
-    """Load the weights of a Llama into a `CausalLM`, or into a `TransformerLM` if no head is shared.
+    """Load a Llama into a `CausalLM`, or into a `TransformerLM` where no head is shared.
 
     The model must have been made with the checkpoint's sizes, `rope_theta` and eps. A checkpoint
     without `lm_head.weight` has its head tied to the embedding; the head becomes a copy of it.
@@ -58,9 +60,9 @@ def load_hugging_face_llama(
         if name == "lm_head.weight" or name.endswith("rotary_emb.inv_freq"):
             continue  # the frequencies follow from theta; old checkpoints hold them all the same
         if name.endswith("q_proj.weight"):
-            weight = _half_split_to_adjacent(weight, num_heads)
+            weight = half_split_to_adjacent(weight, num_heads)
         elif name.endswith("k_proj.weight"):
-            weight = _half_split_to_adjacent(weight, num_kv_heads or num_heads)
+            weight = half_split_to_adjacent(weight, num_kv_heads or num_heads)
         weights[trunk + _renamed(name)] = weight
     model.load_state_dict(weights, strict=True)
 
@@ -72,8 +74,3 @@ def _renamed(name: str) -> str:
     if not layer.isdecimal() or rest not in _BLOCK:
         raise KeyError(f"no weight of our model is like {name}; is it a Llama without biases?")
     return f"layers.{layer}.{_BLOCK[rest]}"
-
-
-def _half_split_to_adjacent(weight: Tensor, num_heads: int) -> Tensor:
-    """Within each head, row j becomes row 2j, and row j + d_head/2 becomes row 2j + 1."""
-    return weight.unflatten(0, (num_heads, 2, -1)).transpose(1, 2).flatten(0, 2)

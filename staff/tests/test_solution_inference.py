@@ -54,7 +54,7 @@ def test_grouped_queries(heads: tuple[int, int]) -> None:
     mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
     expected = F.linear(mixed.transpose(1, 2).flatten(2), layer.output_proj.weight)
     agree(layer(x, positions), expected)
-    assert gradcheck(layer, (x[:, :3].detach().requires_grad_(),))
+    assert gradcheck(layer, (x[:1, :2].detach().requires_grad_(),))
 
 
 @pytest.mark.parametrize("heads", [(3, 1), (4, 3), (2, 4)], ids=str)
@@ -174,9 +174,8 @@ def test_top_1_with_renormalisation_starves_the_router() -> None:
         layer, x = _mixture(4, top_k, F64)
         output, loss = layer(x)
         weight = layer.router.weight
-        (gradient,) = torch.autograd.grad(
-            (output * normal(3, 7, 8, root=3, dtype=F64)).sum(), weight
-        )
+        pulled = (output * normal(3, 7, 8, root=3, dtype=F64)).sum()
+        (gradient,) = torch.autograd.grad(pulled, weight, retain_graph=True)
         assert (gradient.abs().max().item() < 1e-12) == starved
         (gradient,) = torch.autograd.grad(loss, weight)
         assert gradient.abs().max().item() > 1e-3
