@@ -140,7 +140,11 @@ def _keeps_points(mistake: Mistake, grade: Grade) -> str | None:
 
 def _earned(grade: Grade) -> str:
     result = grade.run.result
-    return "—" if result is None else f"{result.earned:.2f} / {result.possible:g}"
+    if result is None:
+        return "—"
+    bonus = f" + {result.bonus.earned:.2f} / {result.bonus.possible:g}"
+    points = f"{result.earned:.2f} / {result.possible:g}"
+    return points + bonus * bool(result.bonus.possible)
 
 
 def report(verdicts: Sequence[Verdict], protocol: str) -> str:
