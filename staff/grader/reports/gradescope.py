@@ -49,7 +49,7 @@ def _entry(task: TaskResult, rubric: Rubric) -> dict[str, Any]:
         "tags": [f"part-{task.part}"],
         "visibility": rubric.by_id[task.id].visibility,
     }
-    if task.bonus:
+    if task.bonus and task.possible:
         entry["name"] += f" (bonus: {points_text(task.earned)} of {points_text(task.possible)})"
         entry["tags"] += ["bonus"]
     if task.bonus and task.state is State.NOT_STARTED:
