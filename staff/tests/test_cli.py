@@ -7,6 +7,7 @@ import sys
 import zipfile
 
 import pytest
+import torch
 
 from staff import cli
 from staff.catalogue.patches import load_mistakes, patched
@@ -104,6 +105,27 @@ def test_fixtures_that_are_not_there(run, tmp_path):
     assert status == 2
     assert error.startswith(f"cs336: {tmp_path}/SHA256SUMS cannot be read; run `git checkout")
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("device", "error"),
+    [
+        ("gpu", "no device is called 'gpu'; there are cpu, cuda, mps"),
+        ("cuda:x", "no device is called 'cuda:x'; there are cpu, cuda, mps"),
+        ("cpu:1", "cpu:1 can't be used: this machine or this PyTorch has 1; take cpu"),
+        pytest.param(
+            "cuda",
+            "cuda can't be used: this machine or this PyTorch has none; take cpu",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"),
+        ),
+    ],
+)
+def test_a_device_that_is_not_there(run, tmp_path, device, error):
+    """Catches a class that loses every point because the machine has no GPU."""
+    out = tmp_path / "out"
+    status, said, told = run("grade", SOLUTION, "--device", device, "--out", out)
+    assert (status, said, told) == (2, "", f"cs336: {error}\n")
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(

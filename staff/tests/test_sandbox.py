@@ -135,6 +135,15 @@ def test_the_command_of_bwrap(tmp_path, monkeypatch):
 
 
 @needs("namespaces")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_a_worker_cannot_reach(line):
+    """Catches points lost to a driver: a sandbox without its GPU is no fault of a submission."""
+    plan = Confinement(backend="namespaces", submission=str(SOLUTION))
+    with pytest.raises(NoWorkerError, match="cuda:0 can't be used: "):
+        Remote(locate(SOLUTION), "cuda:0", Workers(line=line, plan=plan))
+
+
+@needs("namespaces")
 def test_auto_takes_the_strongest():
     """Catches a silent downgrade."""
     assert choose("auto").name == "namespaces"

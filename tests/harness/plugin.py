@@ -12,6 +12,7 @@ import torch
 from tests.harness import terminal
 from tests.harness.bridge import Adapters, Bridge
 from tests.harness.cases import Cases
+from tests.harness.devices import demand
 from tests.harness.diagnosis import Evidence, Hints, explain
 from tests.harness.errors import Crashed, Finding, HarnessError, SubmissionError, WrongAnswer
 from tests.harness.fixtures import FIXTURES, Fixtures
@@ -35,6 +36,7 @@ class Suite:
         self.fixtures = Fixtures(Path(config.getoption("cases") or FIXTURES))
         self.folder = Path(config.getoption("submission") or config.rootpath)
         self.device: str = config.getoption("device")
+        demand(self.device)
         self.seed = ""
         """Of the inputs that tests draw; a grader sets one, a student's run has none."""
         self.bridge: Bridge | None = None
