@@ -85,8 +85,12 @@ def choose(asked: str) -> Backend:
         reason = _trial(backend.name)
         if reason is None:
             return backend
+        if asked != "auto":
+            raise SandboxError(
+                f"--sandbox {asked} can't be had: {reason}; --sandbox auto takes what works here"
+            )
         reasons.append(f"{backend.name}: {reason}")
-    raise SandboxError(f"no sandbox works here ({'; '.join(reasons)}); try --sandbox auto")
+    raise SandboxError(f"no sandbox works here ({'; '.join(reasons)}); grade on another machine")
 
 
 def _trial(backend: str) -> str | None:
@@ -94,7 +98,7 @@ def _trial(backend: str) -> str | None:
     if backend == "landlock" and not linux.landlock_version():
         return "the kernel has no Landlock"
     if backend == "bwrap" and bwrap.program() is None:
-        return "there is no bwrap on this machine; install bubblewrap"
+        return "there is no bwrap on this machine (its package is bubblewrap)"
     reader, writer = os.pipe()
     ours, theirs = socket.socketpair()
     with tempfile.TemporaryDirectory(prefix="trial-") as folder, ours, theirs:
