@@ -13,7 +13,7 @@ import torch
 from staff.grader.remote import NoWorkerError, Remote, Workers
 from staff.grader.sandbox import Confinement, Limits, bwrap, choose, seccomp
 from staff.grader.sandbox.choose import BACKENDS, SandboxError
-from staff.grader.sandbox.view import readable
+from staff.grader.sandbox.view import _HARNESS, readable
 from staff.grader.zygote import zygote
 from staff.paths import ROOT, SOLUTION
 from staff.tests.support import submission
@@ -95,8 +95,10 @@ def test_a_spawned_worker_sees_no_answers(monkeypatch):
         "staff/grader/worker.py",
         "staff/grader/scratch",
         "tests/__init__.py",
-        "tests/harness",
+        *(f"tests/harness/{name}.py" for name in _HARNESS),
+        "tests/harness/probes",
     }
+    assert not {"cases", "compare", "fixtures", "plugin", "scoring"} & set(_HARNESS)
     assert not any(ROOT.is_relative_to(path.resolve()) for path in seen)
 
 
@@ -122,6 +124,8 @@ def test_the_command_of_bwrap(tmp_path, monkeypatch):
         "--disable-userns",
         "--die-with-parent",
         "--new-session",
+        "--as-pid-1",
+        "--seccomp ",
         "--cap-drop ALL",
         "--clearenv",
         f"--ro-bind {tmp_path} /submission",
@@ -192,7 +196,7 @@ def test_a_zygote_that_is_gone():
 def test_jumps_of_the_filter_end_inside_it(machine):
     """Catches a filter of system calls that the kernel would refuse, or that lets through."""
     for signals in (True, False):
-        program = seccomp._program(machine, signals=signals, memory_files=False)
+        program = seccomp.program(signals=signals, machine=machine)
         count = len(program) // 8
         for i in range(count):
             code = int.from_bytes(program[8 * i : 8 * i + 2], sys.byteorder)
