@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import sys
+import tempfile
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -47,6 +48,7 @@ def grade(
     sandbox: Annotated[
         str, typer.Option(help="auto, namespaces, bwrap, landlock, process, or mock for none.")
     ] = "auto",
+    device: Annotated[str, typer.Option(help="Where inputs are put: cpu, cuda or mps.")] = "cpu",
     hints: Annotated[
         Hints,
         typer.Option(help="How much a failure says: the numbers, a question too, the mistake too."),
@@ -69,6 +71,8 @@ def grade(
     from staff.grader.reports import table, write_reports
     from staff.grader.run import Grading, grade_all, unique_names
     from staff.grader.sandbox import choose
+    from staff.grader.workplace import workplace
+    from tests.harness.devices import demand
     from tests.harness.fixtures import Fixtures
 
     missing = [path for path in submissions if not path.exists()]
@@ -78,10 +82,12 @@ def grade(
     for task in rubric.tasks:
         Fixtures(fixtures or FIXTURES).task(task.id)
     backend = choose(sandbox)
+    demand(device)
     wanted = Batch(
         seed="" if fixtures else seed,
         cases=str(fixtures.resolve()) if fixtures else "",
         sandbox=backend.name,
+        device=device,
         hints=hints,
         policy=scratch,
     )
@@ -90,11 +96,12 @@ def grade(
         console.print(f"going on with the batch that was stopped in {out}/", markup=False)
     order = unique_names(submissions)
     grades = {}
-    with _Progress("grading") as progress, TemporaryDirectory(prefix="cases-") as folder:
+    with _Progress("grading") as progress, workplace() as place:
         cases, saved = fixtures, None
         if cases is None:
             progress.say("drawing fresh cases")
-            cases, saved = Path(folder), FIXTURES
+            cases, saved = place / "cases", FIXTURES
+            cases.mkdir(0o700)  # the answers: for nobody else, whoever may enter the place
             files, stayed = fresh_files(FIXTURES, batch.seed)
             for case in stayed:
                 console.print(f"no fresh case had room, the saved one stands: {case}", markup=False)
@@ -104,9 +111,7 @@ def grade(
             rubric=rubric,
             backend=backend,
             saved=saved,
-            seed=batch.seed,
-            hints=hints,
-            policy=scratch,
+            **batch.settings,
         )
         for done in grade_all(submissions, how, lambda *found: batch.kept(out, *found)):
             write_reports(done, rubric, out / done.submission)
@@ -263,8 +268,17 @@ def main() -> None:
     try:
         app()
     except (HarnessError, OSError) as error:
-        Console(stderr=True, highlight=False).print(f"cs336: {error}", markup=False, soft_wrap=True)
+        said = _in_words(error) if isinstance(error, OSError) else str(error)
+        Console(stderr=True, highlight=False).print(f"cs336: {said}", markup=False, soft_wrap=True)
         sys.exit(2)
+
+
+def _in_words(error: OSError) -> str:
+    """What the system refused, and where; files that we write are named by their writers."""
+    where = error.filename or f"the temporary folder {tempfile.gettempdir()}"
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    rest = "; make room and start again: what is done is kept" if full else ""
+    return f"{where}: {error.strerror or error}{rest}"
 
 
 def _spelled_out(error: UnicodeError) -> tuple[str, int]:

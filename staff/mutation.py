@@ -109,7 +109,7 @@ def survivors(found: list[Mutant], outcomes: Mapping[str, Outcome]) -> list[Muta
 
 def _survives(outcome: Outcome) -> bool:
     result = outcome.run.result
-    return result is not None and result.earned == result.possible
+    return result is not None and all(task.complete for task in result.tasks)
 
 
 def _change(before: str, after: str) -> str:

@@ -12,10 +12,12 @@ import datetime
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 import torch
 from rich.console import Console
 from rich.progress import track
@@ -29,13 +31,17 @@ from staff.catalogue.patches import (
     patched,
 )
 from staff.files import quick_folder
-from staff.grader.grade import Grade
+from staff.grader.grade import SuiteRun
+from staff.grader.intake import opened
 from staff.grader.run import Grading, grade_all
 from staff.grader.sandbox import choose
+from staff.grader.warm import run_warm
+from staff.grader.zygote import zygote
 from staff.paths import ROOT, SOLUTION
 from staff.proofs.frames import fuzz
 from staff.proofs.killing import killed_moments
 from tests.harness.fixtures import FIXTURES
+from tests.harness.results import State
 from tests.harness.rubric import Rubric, read_rubric
 
 REPORT = ROOT / "docs" / "proof.md"
@@ -43,8 +49,7 @@ PUBLIC = tuple(
     sorted(p.parent for p in (ROOT / "staff/catalogue/alternates").glob("*/cs336_basics"))
 )
 """Whole submissions in the public layout, which must earn every point they are offered."""
-
-
+_FREE = " in process"
 FRAMES = 100_000
 """Hostile frames that the protocol must survive."""
 
@@ -64,34 +69,41 @@ def _how(rubric: Rubric, sandbox: str) -> Grading:
     return Grading(cases=FIXTURES, rubric=rubric, backend=choose(sandbox))
 
 
-def judge(patches: Sequence[Patch], rubric: Rubric, scratch: Path) -> list[Verdict]:
+def judge(
+    patches: Sequence[Patch], rubric: Rubric, scratch: Path, *, whole: bool = True
+) -> list[Verdict]:
     """Grade the solution with each patch by itself, and hold the points against the promise.
 
     Each is graded twice, in the sandbox and in the grader's own process: the results must be equal.
+
+    Args:
+        patches: mistakes and alternates.
+        rubric: the assignment.
+        scratch: a folder for the patched copies.
+        whole: run every test. Otherwise those of tasks whose answers the patch can change.
     """
-    folders = [patched([patch], SOLUTION, scratch / patch.id) for patch in patches]
-    by_name = {patch.id: patch for patch in patches}
-    console = Console(stderr=True)
-    grades = grade_all(folders, _how(rubric, "auto"))
-    confined = list(track(grades, "in the sandbox", total=len(folders), console=console))
-    grades = grade_all(folders, _how(rubric, "mock"))
-    free = {
-        grade.submission: grade.run.result
-        for grade in track(grades, "in process", total=len(folders), console=console)
-    }
-    verdicts = []
-    for grade in confined:
-        verdict = _verdict(by_name[grade.submission], grade)
-        if verdict.problem is None and grade.run.result != free[grade.submission]:
-            verdict = replace(verdict, problem="another result in process than in the sandbox")
-        verdicts.append(verdict)
+    how, jobs = _how(rubric, "auto"), []
+    with ExitStack() as stack:
+        line = stack.enter_context(zygote(how.rules))
+        for number, patch in enumerate(patches):
+            folder = patched([patch], SOLUTION, scratch / patch.id)
+            copy = stack.enter_context(opened(folder)).folder
+            tasks = () if whole else rubric.reached_from(patch.task)
+            for name, workers in ((patch.id, line), (f"{patch.id}{_FREE}", None)):
+                job = how.job(name, copy, number, workers)
+                jobs.append(msgspec.structs.replace(job, tasks=tasks))
+        outcomes = run_warm(jobs, FIXTURES)
+        console = Console(stderr=True)
+        shown = track(outcomes, "proving", total=len(jobs), console=console)
+        runs = {outcome.name: outcome.run for outcome in shown}
+    verdicts = [_verdict(p, runs[p.id], runs[f"{p.id}{_FREE}"]) for p in patches]
     return sorted(verdicts, key=lambda verdict: verdict.name)
 
 
 def judge_public(rubric: Rubric) -> list[Verdict]:
     """Grade the submissions in the public layout."""
     grades = grade_all(PUBLIC, _how(rubric, "auto"))
-    return [Verdict(g.submission, "public", _earned(g), _short_of_all(g)) for g in grades]
+    return [Verdict(g.submission, "public", _earned(g.run), _short_of_all(g.run)) for g in grades]
 
 
 def judge_kills(moments: int = 50) -> list[Verdict]:
@@ -116,31 +128,38 @@ def judge_protocol(count: int = FRAMES) -> str:
     return f"{count} hostile frames: {errors} errors, {seen['plain data']} of plain data, no more"
 
 
-def _verdict(patch: Patch, grade: Grade) -> Verdict:
+def _verdict(patch: Patch, confined: SuiteRun, free: SuiteRun) -> Verdict:
     if isinstance(patch, Alternate):
-        return Verdict(patch.id, "alternate", _earned(grade), _short_of_all(grade))
-    return Verdict(patch.id, "mistake", _earned(grade), _keeps_points(patch, grade))
+        kind, problem = "alternate", _short_of_all(confined)
+    else:
+        kind, problem = "mistake", _keeps_points(patch, confined)
+    if problem is None and confined.result != free.result:
+        problem = "another result in process than in the sandbox"
+    return Verdict(patch.id, kind, _earned(confined), problem)
 
 
-def _short_of_all(grade: Grade) -> str | None:
-    result = grade.run.result
-    if result is None:
-        return f"could not be graded: {grade.run.problem}"
-    lost = [task.id for task in result.tasks if not task.complete]
+def _short_of_all(run: SuiteRun) -> str | None:
+    if run.result is None:
+        return f"could not be graded: {run.problem}"
+    lost = [t.id for t in run.result.tasks if not t.complete and t.state is not State.NOT_RUN]
     return f"loses points in {', '.join(lost)}" if lost else None
 
 
-def _keeps_points(mistake: Mistake, grade: Grade) -> str | None:
-    result = grade.run.result
+def _keeps_points(mistake: Mistake, run: SuiteRun) -> str | None:
+    result = run.result
     if result is None:
-        return f"could not be graded: {grade.run.problem}"
+        return f"could not be graded: {run.problem}"
     own = next(task for task in result.tasks if task.id == mistake.task)
     return f"keeps every point of {own.id}" if own.complete else None
 
 
-def _earned(grade: Grade) -> str:
-    result = grade.run.result
-    return "—" if result is None else f"{result.earned:.2f} / {result.possible:g}"
+def _earned(run: SuiteRun) -> str:
+    result = run.result
+    if result is None:
+        return "—"
+    bonus = f" + {result.bonus.earned:.2f} / {result.bonus.possible:g}"
+    points = f"{result.earned:.2f} / {result.possible:g}"
+    return points + bonus * bool(result.bonus.possible)
 
 
 def report(verdicts: Sequence[Verdict], protocol: str) -> str:

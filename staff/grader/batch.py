@@ -13,34 +13,31 @@ from pathlib import Path
 import msgspec
 
 from staff.files import write_whole
-from staff.grader.grade import Grade, read_grade
+from staff.grader.grade import Grade, Settings, read_grade
 from staff.grader.intake import Intake
-from staff.grader.scratch.model import Policy
-from tests.harness.diagnosis import Hints
 
 _FILE = "batch.json"
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+class Batch(Settings, frozen=True, kw_only=True):
     """How the submissions of one batch are graded."""
 
-    seed: str
-    """Of the fresh cases; empty where cases are given."""
     cases: str
     """The folder of the cases that were given; empty for fresh ones."""
     sandbox: str
-    hints: Hints
-    policy: Policy
 
     def kept(self, out: Path, name: str, digest: str) -> Grade | None:
-        """The grade that this batch has given to a submission before it was stopped, if any."""
+        """The grade that this batch has given to a submission before it was stopped, if any.
+
+        What could not be graded is tried again: the reason may be the one that stopped the batch.
+        """
         try:
             grade = read_grade(out / name / "grade.json")
         except (OSError, msgspec.MsgspecError):
             return None
-        same = (grade.digest, grade.seed, grade.sandbox, grade.hints, grade.policy)
-        mine = (digest, self.seed, self.sandbox, self.hints, self.policy)
-        return grade if same == mine else None
+        mine = (digest, self.sandbox, self.settings)
+        same = (grade.digest, grade.sandbox, grade.settings) == mine
+        return grade if grade.graded and same else None
 
 
 def begin(out: Path, wanted: Batch) -> tuple[Batch, bool]:

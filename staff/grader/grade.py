@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -26,7 +27,25 @@ class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
     """What the guard noted while the suite ran."""
 
 
-class Grade(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided about how to grade: by a batch, for each of its grades."""
+
+    seed: str = ""
+    """Of the fresh cases, which it makes again, and of what tests draw; empty on given cases."""
+    device: str = "cpu"
+    """Where inputs are put."""
+    hints: Hints = "full"
+    """How much the messages are to say."""
+    policy: Policy = "report"
+    """What follows where a submission isn't from scratch: at `enforce` its tasks lose points."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """These alone."""
+        return {name: getattr(self, name) for name in Settings.__struct_fields__}
+
+
+class Grade(Settings, frozen=True, kw_only=True):
     """The grade of one submission."""
 
     format: int = FORMAT
@@ -37,20 +56,14 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     """Of what was graded: the same files give the same."""
     fixtures: str
     """Where the cases came from: `fresh`, or the name of a folder."""
-    seed: str = ""
-    """Seed of fresh cases; it makes them again."""
     sandbox: str = ""
     """The backend that confined the submission."""
     protections: tuple[str, ...] = ()
     """What was in force, for a person to read."""
-    hints: Hints = "full"
-    """How much the messages were to say."""
     left_out: tuple[LeftOut, ...] = ()
     """What was handed in and not used."""
     scratch: tuple[ScratchFinding, ...] = ()
     """What the submission uses of what it was to build itself."""
-    policy: Policy = "report"
-    """What follows from that: at `enforce` the tasks concerned have no points."""
 
     @property
     def graded(self) -> bool:

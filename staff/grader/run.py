@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from staff.grader.batch import digest_of
-from staff.grader.grade import Grade, SuiteRun
+from staff.grader.grade import Grade, Settings, SuiteRun
 from staff.grader.intake import Intake, name_of, opened
 from staff.grader.remote import Workers
 from staff.grader.sandbox import Backend, Confinement, Limits
 from staff.grader.scratch.findings import enforced, findings, rules_of
-from staff.grader.scratch.model import Policy, ScratchFinding
+from staff.grader.scratch.model import ScratchFinding
 from staff.grader.scratch.rules import Rules
 from staff.grader.warm import Job, run_warm
+from staff.grader.workplace import workplace
 from staff.grader.zygote import zygote
-from tests.harness.diagnosis import Hints
 from tests.harness.errors import SubmissionError
 from tests.harness.rubric import Rubric
 
@@ -27,9 +26,8 @@ _GRACE = 60.0
 """Seconds that the trusted side of a run may take on top of the submission's."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Grading:
-    """How a batch is graded."""
+class Grading(Settings, frozen=True, kw_only=True):
+    """How a batch is graded, and with what."""
 
     rubric: Rubric
     cases: Path
@@ -38,12 +36,6 @@ class Grading:
     """What confines the submissions."""
     saved: Path | None = None
     """The folder of cases whose messages are told; none where `cases` tells them itself."""
-    seed: str = ""
-    """Of fresh cases and of what the tests draw; empty on saved cases."""
-    hints: Hints = "full"
-    """How much a failure says."""
-    policy: Policy = "report"
-    """What follows where a submission isn't from scratch."""
 
     @property
     def rules(self) -> Rules | None:
@@ -64,13 +56,11 @@ class Grading:
             run=run,
             digest=digest,
             fixtures="fresh" if self.seed else self.cases.name,
-            seed=self.seed,
             sandbox=self.backend.name,
             protections=self.backend.protections,
-            hints=self.hints,
             left_out=intake.left_out if intake else (),
             scratch=found,
-            policy=self.policy,
+            **self.settings,
         )
 
     def job(self, name: str, folder: Path, number: int, line: int | None) -> Job:
@@ -92,6 +82,7 @@ class Grading:
             annotate=True,
             saved=str(self.saved or ""),
             seed=self.seed,
+            device=self.device,
             hints=self.hints,
             seconds=seconds,
         )
@@ -110,11 +101,12 @@ def grade_all(
         kept: gives the grade that a submission has already, from its name and its digest.
     """
     with contextlib.ExitStack() as stack:
+        place = stack.enter_context(workplace())
         taken: dict[str, Intake] = {}
         digests: dict[str, str] = {}
         for path, name in zip(paths, unique_names(paths), strict=True):
             try:
-                intake = stack.enter_context(opened(path))
+                intake = stack.enter_context(opened(path, place))
             except SubmissionError as error:
                 yield how.grade(name, SuiteRun(problem=str(error)))
                 continue
@@ -125,12 +117,12 @@ def grade_all(
                 taken[name] = intake
         if not taken:
             return
-        line = None if how.backend.name == "mock" else stack.enter_context(zygote(how.rules))
+        line = None if how.backend.name == "mock" else stack.enter_context(zygote(how.rules, place))
         jobs = [
             how.job(name, intake.folder, number, line)
             for number, (name, intake) in enumerate(taken.items())
         ]
-        for outcome in run_warm(jobs, how.cases):
+        for outcome in run_warm(jobs, how.cases, {"TMPDIR": str(place)}):
             name = outcome.name
             yield how.grade(name, outcome.run, taken[name], digests[name])
 

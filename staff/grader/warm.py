@@ -64,6 +64,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A folder of saved cases that failing tasks are run on once more, for their messages."""
     seed: str = ""
     """Of the inputs that tests draw."""
+    device: str = "cpu"
+    """Where inputs are put."""
     hints: Hints = "full"
     """How much a failure says."""
     seconds: float = 3600.0
@@ -152,6 +154,8 @@ class _Forks:
         pid = os.fork()
         if pid == 0:
             status = 1
+            if sys.platform == "linux":
+                linux.die_with_parent()
             try:
                 outcome = msgspec.json.encode(_run(session, job)) + b"\n"
                 with os.fdopen(writer, "wb") as pipe:
@@ -200,7 +204,7 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     start = time.perf_counter()
     suite = session.config.stash[SUITE]
     suite.folder = Path(job.folder)
-    suite.seed, suite.hints = job.seed, job.hints
+    suite.seed, suite.device, suite.hints = job.seed, job.device, job.hints
     gc.disable()  # a child is gone before garbage matters
     connect = functools.partial(InProcess, annotate=job.annotate)
     suite.open(functools.partial(Remote, workers=job.workers) if job.workers else connect)
@@ -269,6 +273,7 @@ def main() -> None:
     """Run the jobs that come in."""
     if sys.platform == "linux":
         linux.hide()  # where workers run as the same user, they can't read this process
+        linux.die_with_parent()
     warnings.simplefilter("ignore")
     jobs = msgspec.json.decode(sys.stdin.buffer.read(), type=list[Job])
     out = os.dup(1)

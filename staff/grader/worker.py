@@ -35,6 +35,11 @@ def serve(connection: socket.socket, folder: Path, device: str, guard: Guard | N
     """
     channel = Channel(connection)
     torch.set_num_threads(1)
+    try:
+        torch.zeros(1, device=device)
+    except Exception as error:  # noqa: BLE001 - of any kind: a driver, a library, what it lacks
+        channel.send_frame(_sendable({"refused": f"{device} can't be used: {first_line(error)}"}))
+        return
     channel.send({"entered": True})
     if guard is not None:
         guard.watch(folder)

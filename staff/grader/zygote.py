@@ -12,7 +12,6 @@ import contextlib
 import gc
 import os
 import selectors
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +24,7 @@ from pathlib import Path
 import msgspec
 import torch
 
+from staff.files import remove
 from staff.grader import preloaded  # noqa: F401 - workers find it loaded
 from staff.grader.environment import PATIENT
 from staff.grader.sandbox import linux
@@ -60,14 +60,15 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextlib.contextmanager
-def zygote(rules: Rules | None = None) -> Iterator[int]:
+def zygote(rules: Rules | None = None, place: Path | None = None) -> Iterator[int]:
     """Run a zygote for as long as the block lasts; gives the file descriptor of its socket.
 
     Args:
         rules: what a guard beside each submission is to note.
+        place: where the folders of its workers go.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, tempfile.TemporaryDirectory(prefix="workers-") as folder:
+    with ours, tempfile.TemporaryDirectory(prefix="workers-", dir=place) as folder:
         Path(folder).chmod(0o711)
         with theirs:
             process = subprocess.Popen(
@@ -132,7 +133,7 @@ class _Zygote:
         try:
             pid = os.fork()
         except OSError:
-            _remove(room)
+            remove(room)
             raise
         if pid == 0:
             self._become_worker(request, room, connection)
@@ -168,21 +169,12 @@ class _Zygote:
         pid, room = self._rooms_of.pop(fd)
         os.waitpid(pid, 0)
         os.close(fd)
-        _remove(room)
+        remove(room)
 
 
 def _refuse(connection: socket.socket, error: OSError) -> None:
     with contextlib.suppress(WireError):
         Channel(connection).send({"refused": f"the sandbox can't be entered: {error}"})
-
-
-def _remove(room: Path) -> None:
-    """Remove a folder that a submission may have filled: unreadable, or deeper than Python goes."""
-    with contextlib.suppress(RecursionError):
-        shutil.rmtree(room, ignore_errors=True)
-    if room.exists():
-        for tool in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
-            subprocess.run([*tool, "--", room], check=False, stderr=subprocess.DEVNULL)
 
 
 def main() -> None:
@@ -202,7 +194,7 @@ def main() -> None:
     gc.freeze()
     rooms = Path(setup.rooms)
     _Zygote(line, rooms, guard).run()
-    _remove(rooms)  # also where the grader was killed, and can't
+    remove(rooms)  # also where the grader was killed, and can't
 
 
 if __name__ == "__main__":

@@ -19,8 +19,11 @@ from staff.paths import ROOT, SOLUTION
 from tests.harness.results import State, SuiteResult, TaskResult, TestResult, points_text
 from tests.harness.rubric import Limits, Part, Rubric, Task, read_rubric
 
-POINTS = sum(task.points for task in read_rubric().tasks)
-"""All points of the assignment."""
+_TASKS = read_rubric().tasks
+BONUS = sum(task.points for task in _TASKS if task.id in read_rubric().bonus)
+"""All points that come on top."""
+POINTS = sum(task.points for task in _TASKS) - BONUS
+"""All points of the assignment, without the bonus."""
 EARNED = f"Every point is earned: {points_text(POINTS)} of {points_text(POINTS)}."
 """What a student with all of them reads."""
 thorough = hypothesis.settings(
@@ -104,14 +107,19 @@ def clean_imports() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def small_rubric() -> Rubric:
-    """A rubric of two tasks, `first` (3 points, 3 tests) and `second` (1 point), which needs it."""
+def small_rubric(*, bonus: bool = False) -> Rubric:
+    """A rubric of two tasks, `first` (3 points, 3 tests) and `second` (1 point), which needs it.
 
-    def task(name: str, points: float, requires: tuple[str, ...], count: int) -> Task:
+    With a bonus there are a part 2 on top, and `extra` in it (2 points, 2 tests).
+    """
+
+    def task(
+        name: str, points: float, requires: tuple[str, ...], count: int, part: int = 1
+    ) -> Task:
         return Task(
             id=name,
             title=name.title(),
-            part=1,
+            part=part,
             points=points,
             handout=f"2.{count}",
             requires=requires,
@@ -121,7 +129,11 @@ def small_rubric() -> Rubric:
         )
 
     tasks = (task("first", 3, (), 3), task("second", 1, ("first",), 1))
-    return Rubric(title="Two", limits=Limits(60), parts=(Part(1, "The part"),), tasks=tasks)
+    parts = (Part(1, "The part"),)
+    if bonus:
+        tasks = (*tasks, task("extra", 2, ("first",), 2, part=2))
+        parts = (*parts, Part(2, "On top", bonus=True))
+    return Rubric(title="Two", limits=Limits(60), parts=parts, tasks=tasks)
 
 
 def task_result(task: Task, states: Sequence[State], **changes: object) -> TaskResult:
@@ -143,12 +155,7 @@ def task_result(task: Task, states: Sequence[State], **changes: object) -> TaskR
 
 def suite_result(*tasks: TaskResult, layout: str = "ours") -> SuiteResult:
     """Sum tasks up."""
-    return SuiteResult(
-        layout=layout,
-        earned=sum(task.earned for task in tasks),
-        possible=sum(task.possible for task in tasks),
-        tasks=tasks,
-    )
+    return SuiteResult.of(layout, tasks)
 
 
 def grade_of(*tasks: TaskResult, problem: str | None = None, name: str = "ada") -> Grade:

@@ -5,6 +5,7 @@ import pytest
 
 from staff.grader.batch import Batch, begin, finish
 from staff.grader.grade import Grade, SuiteRun, write_grade
+from staff.tests.support import suite_result
 
 FRESH = Batch(seed="", cases="", sandbox="mock", hints="full", policy="report")
 
@@ -48,7 +49,7 @@ def test_only_the_same_submission_keeps_its_grade(tmp_path):
     batch, _ = begin(tmp_path, FRESH)
     grade = Grade(
         submission="ada",
-        run=SuiteRun(problem="x"),
+        run=SuiteRun(result=suite_result()),
         digest="d1",
         fixtures="fresh",
         seed=batch.seed,
@@ -60,5 +61,8 @@ def test_only_the_same_submission_keeps_its_grade(tmp_path):
     assert batch.kept(tmp_path, "ada", "d2") is None
     assert batch.kept(tmp_path, "eve", "d1") is None
     assert msgspec.structs.replace(batch, seed="other").kept(tmp_path, "ada", "d1") is None
+    ungraded = msgspec.structs.replace(grade, run=SuiteRun(problem="no worker"))
+    write_grade(ungraded, tmp_path / "ada/grade.json")
+    assert batch.kept(tmp_path, "ada", "d1") is None
     (tmp_path / "ada/grade.json").write_bytes(b'{"format": 1')
     assert batch.kept(tmp_path, "ada", "d1") is None

@@ -7,6 +7,7 @@ import sys
 import zipfile
 
 import pytest
+import torch
 
 from staff import cli
 from staff.catalogue.patches import load_mistakes, patched
@@ -14,7 +15,7 @@ from staff.fixtures import build, diff, draft
 from staff.grader.grade import read_grade
 from staff.paths import ROOT, SOLUTION
 from staff.release import stubs
-from staff.tests.support import POINTS
+from staff.tests.support import BONUS, POINTS
 from tests.harness.results import points_text
 from tests.harness.rubric import read_rubric
 
@@ -45,7 +46,10 @@ def test_grading(run, unstarted, tmp_path):
     status, out, _ = run("grade", unstarted, "--out", tmp_path / "out")
     assert status == 0
     row = next(line.split() for line in out.splitlines() if line.startswith("ada"))
-    assert row == ["ada", "0", "/", points_text(POINTS), "0", "%", "24", "not", "started"]
+    bonus = ["0", "/", points_text(BONUS)] if BONUS else []
+    needed = len(read_rubric().tasks) - len(read_rubric().bonus)
+    share = [points_text(POINTS), "0", "%"]
+    assert row == ["ada", "0", "/", *share, *bonus, str(needed), "not", "started"]
     assert f"open {tmp_path / 'out'}/ada/report.html" in out.replace("\n", "")
     assert {f.name for f in (tmp_path / "out/ada").iterdir()} == {
         *("grade.json", "results.json", "junit.xml"),
@@ -53,7 +57,7 @@ def test_grading(run, unstarted, tmp_path):
     }
     assert read_grade(tmp_path / "out/ada/grade.json").run.result.possible == POINTS
     scores = json.loads((tmp_path / "out/ada/results.json").read_text("utf-8"))["tests"]
-    assert sum(test["max_score"] for test in scores) == POINTS
+    assert sum(test.get("max_score", 0) for test in scores) == POINTS
 
 
 def test_hints_are_passed_on(run, tmp_path):
@@ -101,6 +105,27 @@ def test_fixtures_that_are_not_there(run, tmp_path):
     assert status == 2
     assert error.startswith(f"cs336: {tmp_path}/SHA256SUMS cannot be read; run `git checkout")
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("device", "error"),
+    [
+        ("gpu", "no device is called 'gpu'; there are cpu, cuda, mps"),
+        ("cuda:x", "no device is called 'cuda:x'; there are cpu, cuda, mps"),
+        ("cpu:1", "cpu:1 can't be used: this machine or this PyTorch has 1; take cpu"),
+        pytest.param(
+            "cuda",
+            "cuda can't be used: this machine or this PyTorch has none; take cpu",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"),
+        ),
+    ],
+)
+def test_a_device_that_is_not_there(run, tmp_path, device, error):
+    """Catches a class that loses every point because the machine has no GPU."""
+    out = tmp_path / "out"
+    status, said, told = run("grade", SOLUTION, "--device", device, "--out", out)
+    assert (status, said, told) == (2, "", f"cs336: {error}\n")
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,15 @@ def test_an_archive_that_cannot_be_read_is_no_zero(grades):
     assert grades["broken"].run.problem.startswith("broken.zip is not a readable zip: ")
 
 
+def test_every_decision_reaches_the_run():
+    """Catches a seed, a device or a level of hints that is asked for and then forgotten."""
+    told = {"seed": "7", "device": "cuda:1", "hints": "off"}
+    job = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"), **told).job(
+        "ada", SOLUTION, 0, None
+    )
+    assert {name: getattr(job, name) for name in told} == told
+
+
 def test_damaged_fixtures_stop_the_batch(folder):
     """Catches points lost to a damaged file of ours."""
     cases = shutil.copytree(FIXTURES, folder / "cases")

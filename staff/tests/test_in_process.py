@@ -7,6 +7,7 @@ from staff.paths import SOLUTION
 from staff.tests.support import clean_imports, submission
 from tests.harness.bridge import Answer, Missing, Raised
 from tests.harness.in_process import InProcess
+from tests.harness.recipes import File
 from tests.harness.submission import locate
 
 BAD = """
@@ -68,6 +69,14 @@ def test_whatever_is_raised_is_data(tmp_path):
     assert frame.source == "raise SystemExit(3)"
     assert str(bridge.call("run_linear", {})) == "TypeError: object is not plain data"
     assert "unexpected keyword argument 'nonsense'" in str(bridge.call("run_silu", {"nonsense": 1}))
+
+
+def test_a_temporary_file_goes_by_its_name(tmp_path):
+    """Catches a folder in a message: another one at every run, so no mistake is known by it."""
+    added = "def run_silu(**given):\n    raise ValueError(f'{given[\"in_features\"]}: odd')"
+    bridge = InProcess(locate(submission(tmp_path / "s", added={"adapters.py": added})))
+    raised = bridge.call("run_silu", {"in_features": File(b"x", ".json")})
+    assert str(raised) == "ValueError: file.json: odd"
 
 
 def test_what_is_set_for_the_whole_process_is_undone(tmp_path):

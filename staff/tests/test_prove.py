@@ -10,10 +10,11 @@ SAMPLE = random.Random(336)
 
 
 def test_a_sample_of_the_catalogue(tmp_path):
-    """A mistake that no test catches, or a right answer that loses points, would show here."""
-    sample = [*SAMPLE.sample(load_mistakes(), 8), *SAMPLE.sample(load_alternates(), 4)]
-    problems = {v.name: v.problem for v in judge(sample, read_rubric(), tmp_path) if v.problem}
-    assert problems == {}
+    """Catches a mistake that keeps its points, and another result through the sandbox."""
+    sample = [*SAMPLE.sample(load_mistakes(), 28), *SAMPLE.sample(load_alternates(), 12)]
+    verdicts = judge(sample, read_rubric(), tmp_path, whole=False)
+    assert len(verdicts) == 40
+    assert {v.name: v.problem for v in verdicts if v.problem} == {}
 
 
 def test_public_submissions():

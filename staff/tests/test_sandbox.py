@@ -13,7 +13,7 @@ import torch
 from staff.grader.remote import NoWorkerError, Remote, Workers
 from staff.grader.sandbox import Confinement, Limits, bwrap, choose, seccomp
 from staff.grader.sandbox.choose import BACKENDS, SandboxError
-from staff.grader.sandbox.view import readable
+from staff.grader.sandbox.view import _HARNESS, readable
 from staff.grader.zygote import zygote
 from staff.paths import ROOT, SOLUTION
 from staff.tests.support import submission
@@ -95,8 +95,10 @@ def test_a_spawned_worker_sees_no_answers(monkeypatch):
         "staff/grader/worker.py",
         "staff/grader/scratch",
         "tests/__init__.py",
-        "tests/harness",
+        *(f"tests/harness/{name}.py" for name in _HARNESS),
+        "tests/harness/probes",
     }
+    assert not {"cases", "compare", "fixtures", "plugin", "scoring"} & set(_HARNESS)
     assert not any(ROOT.is_relative_to(path.resolve()) for path in seen)
 
 
@@ -122,6 +124,8 @@ def test_the_command_of_bwrap(tmp_path, monkeypatch):
         "--disable-userns",
         "--die-with-parent",
         "--new-session",
+        "--as-pid-1",
+        "--seccomp ",
         "--cap-drop ALL",
         "--clearenv",
         f"--ro-bind {tmp_path} /submission",
@@ -135,17 +139,33 @@ def test_the_command_of_bwrap(tmp_path, monkeypatch):
 
 
 @needs("namespaces")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_a_worker_cannot_reach(line):
+    """Catches points lost to a driver: a sandbox without its GPU is no fault of a submission."""
+    plan = Confinement(backend="namespaces", submission=str(SOLUTION))
+    with pytest.raises(NoWorkerError, match="cuda:0 can't be used: "):
+        Remote(locate(SOLUTION), "cuda:0", Workers(line=line, plan=plan))
+
+
+@needs("namespaces")
 def test_auto_takes_the_strongest():
     """Catches a silent downgrade."""
     assert choose("auto").name == "namespaces"
     assert any("no network" in text for text in choose("auto").protections)
 
 
-@pytest.mark.skipif(bwrap.program() is not None, reason="there is a bwrap")
-def test_what_is_not_there_is_an_error():
+def test_what_is_not_there_is_an_error(monkeypatch):
     """Catches another backend in place of the one that was asked for."""
-    with pytest.raises(SandboxError, match="no sandbox works here"):
+    monkeypatch.setattr(bwrap, "program", lambda: None)
+    with pytest.raises(SandboxError, match="bwrap can't be had: there is no bwrap"):
         choose("bwrap")
+
+
+@needs("bwrap")
+def test_behind_bwrap():
+    """Catches a wall of bubblewrap's that keeps a right submission from its answers."""
+    with zygote() as fd, closing(remote(fd, SOLUTION, backend="bwrap")) as bridge:
+        assert torch.equal(silu(bridge), torch.zeros(3))
 
 
 def test_unknown_backends():
@@ -176,7 +196,7 @@ def test_a_zygote_that_is_gone():
 def test_jumps_of_the_filter_end_inside_it(machine):
     """Catches a filter of system calls that the kernel would refuse, or that lets through."""
     for signals in (True, False):
-        program = seccomp._program(machine, signals=signals, memory_files=False)
+        program = seccomp.program(signals=signals, machine=machine)
         count = len(program) // 8
         for i in range(count):
             code = int.from_bytes(program[8 * i : 8 * i + 2], sys.byteorder)

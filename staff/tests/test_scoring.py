@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from staff.tests.support import POINTS, small_rubric, thorough
+from staff.tests.support import BONUS, POINTS, small_rubric, thorough
 from tests.harness.results import State, TestResult, percent_text, points_text
 from tests.harness.rubric import read_rubric
 from tests.harness.scoring import Scoreboard
@@ -104,10 +104,13 @@ def test_full_points_mean_that_every_test_passed(data):
             state = W if (task.id, name) == failing else P
             board.record(task.id, TestResult(name=name, state=state))
     result = board.result("ours")
-    assert result.possible == POINTS
-    assert (result.earned == POINTS) is (failing is None)
-    assert (percent_text(result.earned, POINTS) == "100 %") is (failing is None)
-    assert points_text(result.earned) != points_text(POINTS) or failing is None
+    on_top = failing is not None and failing[0] in rubric.bonus
+    whole = failing is None or on_top
+    assert (result.possible, result.bonus.possible) == (POINTS, BONUS)
+    assert (result.earned == POINTS) is whole
+    assert (percent_text(result.earned, POINTS) == "100 %") is whole
+    assert points_text(result.earned) != points_text(POINTS) or whole
+    assert (result.bonus.earned == BONUS) is not on_top
 
 
 @pytest.mark.parametrize(

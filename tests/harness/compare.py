@@ -176,8 +176,14 @@ def _worst(got: Tensor, expected: Tensor, errors: Tensor, limit: float) -> Diffe
     text = f"got {_number(got[place], digits)} at {list(place)}, expected {right}"
     if math.isfinite(error):
         allowed = error / limit if limit else error
-        text += f"; error {allowed:.3g} × what is allowed"
+        text += f"; error {_times(allowed)} × what is allowed"
     return Difference("value", f"{text} ({wrong} of {errors.numel()} values differ)", error)
+
+
+def _times(factor: float) -> str:
+    """Write a factor with three digits, and without an exponent as long as that can be read."""
+    rounded = float(f"{factor:.3g}")
+    return f"{rounded:,.0f}" if 1e3 <= rounded < 1e9 else f"{rounded:g}"
 
 
 def _first(mask: Tensor) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Would it work on a GPU? An answer without one.
+"""Devices: is the one asked for here, and would a module work on a GPU? An answer without one.
 
 While a module runs, tensors that it makes without naming a device are marked. On a GPU they
 would be left on the CPU; where one meets a tensor that came from the input, the two would be
@@ -15,9 +15,31 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
+from tests.harness.errors import DeviceError
+
+_KINDS = ("cpu", "cuda", "mps")
 _MOVES = {"to", "cuda", "cpu", "type_as"}
 _TAKES_BOTH = {"__getitem__", "__get__", "__set__"}
 """Indexing a tensor on a GPU with one on the CPU is fine."""
+
+
+def demand(device: str) -> None:
+    """Make sure that a device is here, without taking any of its memory.
+
+    Raises:
+        DeviceError: it isn't, or there is none of that name.
+    """
+    kind, _, number = device.partition(":")
+    if kind not in _KINDS or not (number or "0").isdecimal():
+        raise DeviceError(f"no device is called {device!r}; there are {', '.join(_KINDS)}")
+    found = 1
+    if kind == "cuda":
+        found = torch.cuda.device_count()
+    elif kind == "mps":
+        found = int(torch.backends.mps.is_available())
+    if int(number or 0) >= found:
+        has = f"has {found}" if found else "has none"
+        raise DeviceError(f"{device} can't be used: this machine or this PyTorch {has}; take cpu")
 
 
 class Strangers(TorchFunctionMode):

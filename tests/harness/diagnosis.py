@@ -20,7 +20,7 @@ from tests.harness.results import Picture, SuiteResult, TaskResult, TestResult
 from tests.harness.rubric import Rubric
 
 Hints = Literal["off", "nudge", "full"]
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
 _SAME_NUMBER = 0.02
 _MOST = 3
 
@@ -158,8 +158,9 @@ def same_text(one: str, other: str) -> bool:
     """Whether two lines say the same, with numbers that agree to two digits."""
     if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
         return False
-    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
-    return all(
-        abs(float(a) - float(b)) <= _SAME_NUMBER * max(abs(float(a)), abs(float(b)))
-        for a, b in pairs
-    )
+    pairs = zip(_numbers(one), _numbers(other), strict=True)
+    return all(abs(a - b) <= _SAME_NUMBER * max(abs(a), abs(b)) for a, b in pairs)
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in _NUMBER.findall(text)]

@@ -3,6 +3,7 @@
 `HarnessError` (the suite can't go on; one line for whoever runs it)
 ├── `RubricError`       assignment.toml is not what it should be
 ├── `FixtureError`      a saved file is missing, damaged or of another format
+├── `DeviceError`       the device that was asked for is not here
 └── `SubmissionError`   the submission can't be found or imported
 
 `Finding` (what a test found out about a submission; data that reports render)
@@ -35,6 +36,10 @@ class RubricError(HarnessError):
 
 class FixtureError(HarnessError):
     """A saved file is missing, damaged, or of another format."""
+
+
+class DeviceError(HarnessError):
+    """The device that was asked for is not here."""
 
 
 class SubmissionError(HarnessError):

@@ -139,15 +139,19 @@ class Fixtures:
             FixtureError: the file is missing or damaged.
         """
         self.task(task_id)
-        entry = self._entries[task_id]
-        signatures = {
-            mistake.id: Signature(mistake=mistake)
-            for mistake in msgspec.json.decode(entry.mistakes, type=list[MistakeEntry])
-        }
-        for case in entry.cases:
-            for name, seen in msgspec.json.decode(case.mistakes, type=dict[str, Seen]).items():
-                signatures[name].cases[case.test, case.name] = seen
-        return list(signatures.values())
+        return signatures_of(self._entries[task_id])
+
+
+def signatures_of(entry: FixtureEntry) -> list[Signature]:
+    """What each known mistake looks like in the cases of a file."""
+    signatures = {
+        mistake.id: Signature(mistake=mistake)
+        for mistake in msgspec.json.decode(entry.mistakes, type=list[MistakeEntry])
+    }
+    for case in entry.cases:
+        for name, seen in msgspec.json.decode(case.mistakes, type=dict[str, Seen]).items():
+            signatures[name].cases[case.test, case.name] = seen
+    return list(signatures.values())
 
 
 def read_fixture(file: Path, seal: str | None) -> tuple[FixtureEntry, dict[str, Tensor]]:

@@ -16,6 +16,7 @@ from tests.harness.bridge import Answer, Missing, Raised
 from tests.harness.loading import load_adapters, prove_origin
 from tests.harness.plain import Plain, after_call, plain, realise
 from tests.harness.probes import run_probe
+from tests.harness.recipes import named_shortly
 from tests.harness.submission import Submission, first_line
 
 
@@ -107,7 +108,8 @@ class InProcess:
 
     def _raised(self, error: BaseException, annotations: str = "") -> Raised:
         frames = self.submission.frames(error)
-        return Raised(type(error).__name__, first_line(error), frames, annotations, error)
+        text = named_shortly(first_line(error))
+        return Raised(type(error).__name__, text, frames, annotations, error)
 
     def _prove_origin(self) -> None:
         if len(sys.modules) != self._modules_seen:

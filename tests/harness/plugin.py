@@ -12,6 +12,7 @@ import torch
 from tests.harness import terminal
 from tests.harness.bridge import Adapters, Bridge
 from tests.harness.cases import Cases
+from tests.harness.devices import demand
 from tests.harness.diagnosis import Evidence, Hints, explain
 from tests.harness.errors import Crashed, Finding, HarnessError, SubmissionError, WrongAnswer
 from tests.harness.fixtures import FIXTURES, Fixtures
@@ -35,6 +36,7 @@ class Suite:
         self.fixtures = Fixtures(Path(config.getoption("cases") or FIXTURES))
         self.folder = Path(config.getoption("submission") or config.rootpath)
         self.device: str = config.getoption("device")
+        demand(self.device)
         self.seed = ""
         """Of the inputs that tests draw; a grader sets one, a student's run has none."""
         self.bridge: Bridge | None = None
@@ -81,10 +83,14 @@ class Suite:
     def record(self, item: pytest.Item, task_id: str, error: BaseException | None) -> TestResult:
         """Take down how a test ended, and what it saw."""
         public = self.bridge is not None and self.bridge.layout == "public"
+        ours = task_id in self.rubric.bonus or bool(item.get_closest_marker("ours"))
+        counted, state = not (public and ours), _state(error)
+        if state is State.NOT_STARTED and not counted:
+            state = State.NOT_OFFERED
         result = TestResult(
             name=test_name(item),
-            state=_state(error),
-            counted=not (public and item.get_closest_marker("ours")),
+            state=state,
+            counted=counted,
             lines=tuple(_lines(item, error)),
             clue=error.clue if isinstance(error, Finding) else None,
             picture=error.picture if isinstance(error, Finding) else None,
@@ -99,6 +105,17 @@ class Suite:
         else:
             self.evidence[task_id].texts[result.name] = _said(error)
         return result
+
+    def fails(self, task_id: str, result: TestResult) -> bool:
+        """Whether a test that didn't pass fails the run.
+
+        What doesn't count never does, and nobody needs to begin a bonus; one that was begun, or
+        asked for by name, is held to what it promises.
+        """
+        if not result.counted or result.state is State.NOT_OFFERED:
+            return False
+        begun = result.state is not State.NOT_STARTED
+        return begun or task_id not in self.rubric.bonus or task_id in self.chosen
 
 
 SUITE = pytest.StashKey[Suite]()
@@ -200,7 +217,7 @@ def pytest_runtest_makereport(
         pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
     result = suite.record(item, task_id, error)
     report.user_properties.append(("state", result.state.value))
-    if error is not None and (result.state is State.NOT_OFFERED or not result.counted):
+    if error is not None and not suite.fails(task_id, result):
         report.outcome = "skipped"
         report.longrepr = (str(item.path), 0, result.lines[0] if result.lines else "")
     elif error is not None and item.config.option.tbstyle == "no":
@@ -212,7 +229,7 @@ def pytest_report_teststatus(
     report: pytest.TestReport,
 ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
     """Show a test that isn't started as a quiet circle, not as a failure."""
-    if ("state", State.NOT_STARTED.value) in report.user_properties and report.failed:
+    if ("state", State.NOT_STARTED.value) in report.user_properties:
         return "not started", "o", ("NOT STARTED", {"yellow": True})
     return None
 

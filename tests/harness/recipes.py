@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -144,6 +145,12 @@ def scratch_file(suffix: str) -> Path:
         atexit.register(clean_up)
     folder = _scratch[os.getpid()]
     return folder / f"{sum(1 for _ in folder.iterdir())}{suffix}"
+
+
+def named_shortly(text: str) -> str:
+    """Name this process's files without folder and number, which differ from run to run."""
+    folder = _scratch.get(os.getpid())
+    return text if folder is None else re.sub(re.escape(f"{folder}{os.sep}") + r"\d+", "file", text)
 
 
 def clean_up() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import msgspec
 
@@ -83,6 +84,8 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     earned: float
     possible: float
     """Points that this submission could earn: none where no test counts."""
+    bonus: bool = False
+    """Whether they come on top."""
     state: State
     """That of the gravest test that counts."""
     tests: tuple[TestResult, ...]
@@ -109,14 +112,40 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
         return test.lines[shared:] if test.lines[:shared] == self.told else test.lines
 
 
+class Points(msgspec.Struct, frozen=True, kw_only=True):
+    """Points of several tasks."""
+
+    earned: float = 0.0
+    possible: float = 0.0
+
+    @classmethod
+    def of(cls, tasks: Iterable[TaskResult]) -> Self:
+        """Sum tasks up."""
+        pairs = [(task.earned, task.possible) for task in tasks]
+        return cls(earned=sum(e for e, _ in pairs), possible=sum(p for _, p in pairs))
+
+
 class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run of the suite on one submission."""
 
     layout: str
     """`ours`, or `public` for a submission in the layout of the public CS336 assignment."""
     earned: float
+    """Without the bonus, as is `possible`."""
     possible: float
+    bonus: Points = Points()
+    """What comes on top: no share of `earned` in `possible` changes because of it."""
     tasks: tuple[TaskResult, ...]
+
+    @classmethod
+    def of(cls, layout: str, tasks: Iterable[TaskResult]) -> Self:
+        """Sum tasks up, those of a bonus apart."""
+        tasks = tuple(tasks)
+        core = Points.of(task for task in tasks if not task.bonus)
+        bonus = Points.of(task for task in tasks if task.bonus)
+        return cls(
+            layout=layout, earned=core.earned, possible=core.possible, bonus=bonus, tasks=tasks
+        )
 
 
 def points_text(points: float) -> str:

@@ -28,6 +28,11 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bonus: bool = False
     """Whether its points come on top: they are shown apart, and nobody needs them."""
 
+    @property
+    def heading(self) -> str:
+        """Its number and title, for a table."""
+        return f"Part {self.number} · {self.title}{' (bonus)' if self.bonus else ''}"
+
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a submission may use."""
@@ -90,6 +95,12 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         """The tasks under their ids."""
         return {task.id: task for task in self.tasks}
 
+    @cached_property
+    def bonus(self) -> frozenset[str]:
+        """The ids of the tasks whose points come on top."""
+        parts = {part.number for part in self.parts if part.bonus}
+        return frozenset(task.id for task in self.tasks if task.part in parts)
+
     def task(self, task_id: str) -> Task:
         """Find a task.
 
@@ -124,7 +135,8 @@ def read_rubric(file: Path = RUBRIC_FILE) -> Rubric:
 
     Raises:
         RubricError: the file is missing, is not valid TOML, has unknown or missing fields,
-            names a task twice, or names a part or prerequisite that doesn't exist.
+            names a task twice, names a part or prerequisite that doesn't exist, or lets a task
+            that everybody needs require one of a bonus part.
     """
     try:
         rubric = msgspec.toml.decode(file.read_bytes(), type=Rubric)
@@ -147,6 +159,8 @@ def _check(rubric: Rubric) -> None:
         for required in task.requires:
             if required not in seen:
                 raise RubricError(f"task {task.id!r} requires {required!r}, which is not above it")
+            if required in rubric.bonus and task.id not in rubric.bonus:
+                raise RubricError(f"task {task.id!r} requires {required!r}, which is a bonus")
         seen.add(task.id)
     for pattern, names in rubric.scratch.tasks.items():
         for name in names:

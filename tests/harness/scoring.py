@@ -16,6 +16,7 @@ class Scoreboard:
     def __init__(self, rubric: Rubric, tasks: Collection[str] = ()) -> None:
         """Score all tasks of the rubric, or only those named."""
         self.tasks = [task for task in rubric.tasks if not tasks or task.id in tasks]
+        self._bonus = rubric.bonus
         self._results: dict[tuple[str, str], TestResult] = {}
 
     def record(self, task_id: str, result: TestResult) -> None:
@@ -26,13 +27,7 @@ class Scoreboard:
 
     def result(self, layout: str) -> SuiteResult:
         """Sum up, for a submission in the given layout."""
-        tasks = tuple(self._task(task) for task in self.tasks)
-        return SuiteResult(
-            layout=layout,
-            earned=sum(task.earned for task in tasks),
-            possible=sum(task.possible for task in tasks),
-            tasks=tasks,
-        )
+        return SuiteResult.of(layout, (self._task(task) for task in self.tasks))
 
     def _task(self, task: Task) -> TaskResult:
         tests = tuple(
@@ -49,6 +44,7 @@ class Scoreboard:
             handout=task.handout,
             earned=task.points * passed / len(counted) if counted else 0.0,
             possible=task.points if counted else 0.0,
+            bonus=task.id in self._bonus,
             state=next((state for state in _GRAVITY if state in states), State.PASSED),
             tests=tests,
         )

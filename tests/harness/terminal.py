@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from tests.harness.results import State, SuiteResult, TaskResult, TestResult, points_text
+from tests.harness.results import Points, State, SuiteResult, TaskResult, TestResult, points_text
 from tests.harness.rubric import Rubric, Task
 
 WIDTH = 100
@@ -64,12 +64,11 @@ def table(result: SuiteResult, rubric: Rubric) -> Iterator[Line]:
         tasks = [task for task in result.tasks if task.part == part.number]
         if not tasks:
             continue
-        earned, possible = sum(t.earned for t in tasks), sum(t.possible for t in tasks)
-        yield f"  {f'Part {part.number} · {part.title}':<44} {_ratio(earned, possible)}", None
+        yield f"  {part.heading:<44} {_ratio(Points.of(tasks))}", None
         for task in tasks:
             name = f"  {SYMBOLS[task.state]} {task.id}"
             yield (
-                f"{name:<46} {_ratio(task.earned, task.possible)}   {state_text(task)}",
+                f"{name:<46} {_ratio(task)}   {state_text(task)}",
                 COLOURS.get(task.state),
             )
         yield "", None
@@ -92,18 +91,27 @@ def state_text(task: TaskResult) -> str:
 
 
 def next_step(result: SuiteResult, rubric: Rubric) -> str:
-    """Name the first task that isn't done, where to read about it, and what to run."""
-    task = next_task(result)
-    if task is None:
-        points = f"{points_text(result.earned)} of {points_text(result.possible)}"
-        return f"Every point is earned: {points}."
-    what = what_to_do(task, rubric, result.layout)
-    return f"Next: {task.id} · handout §{task.handout} · {what}, then  pytest --task={task.id}"
+    """Say what is complete, or name the first task that isn't done, and what to run.
+
+    Where every point is earned, a second line offers the bonus.
+    """
+    task, bonus = next_task(result), result.bonus
+    lines = []
+    if (task is None or task.bonus) and (result.possible or not bonus.possible):
+        lines += [f"Every point is earned: {_of(result)}."]
+    if task is None and bonus.possible:
+        lines += [f"Every bonus point is earned: {_of(bonus)}."]
+    if task is not None:
+        what = what_to_do(task, rubric, result.layout)
+        where = f"{task.id} · handout §{task.handout} · {what}, then  pytest --task={task.id}"
+        lines += [f"{'For a bonus' if task.bonus else 'Next'}: {where}"]
+    return "\n".join(lines)
 
 
 def next_task(result: SuiteResult) -> TaskResult | None:
-    """The first task that isn't done."""
-    return next((task for task in result.tasks if not task.complete), None)
+    """The first task that isn't done; one of a bonus only where all others are."""
+    waiting = [task for task in result.tasks if not task.complete]
+    return min(waiting, key=lambda task: task.bonus, default=None)
 
 
 def what_to_do(task: TaskResult, rubric: Rubric, layout: str) -> str:
@@ -132,5 +140,9 @@ def _block(task: Task, test: TestResult, layout: str) -> Iterator[Line]:
     yield "", None
 
 
-def _ratio(earned: float, possible: float) -> str:
-    return f"{points_text(earned):>5} / {points_text(possible):<2}"
+def _ratio(it: Points | TaskResult) -> str:
+    return f"{points_text(it.earned):>5} / {points_text(it.possible):<2}"
+
+
+def _of(it: Points | SuiteResult) -> str:
+    return f"{points_text(it.earned)} of {points_text(it.possible)}"

@@ -34,18 +34,19 @@ class Intake(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Intake]:
+def opened(path: Path, place: Path | None = None) -> Iterator[Intake]:
     """Copy what a grade needs of a submission; the copy goes when the block ends.
 
     Args:
         path: a folder, a zip, or a tar (packed with gzip, bzip2 or xz, or not at all).
+        place: the folder that the copy is made in.
 
     Raises:
         SubmissionError: it can't be read, can't be graded, is too large, or holds what could do
             harm. The text is one line: what is wrong, what was expected, what to try.
     """
-    with TemporaryDirectory(prefix="submission-") as place:
-        folder = Path(place).resolve()
+    with TemporaryDirectory(prefix="submission-", dir=place) as copy:
+        folder = Path(copy).resolve()
         folder.chmod(0o755)
         source: Source = FolderSource(path) if path.is_dir() else archive(path)
         with source:

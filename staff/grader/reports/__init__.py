@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from staff.files import write_whole
 from staff.grader.grade import Grade, write_grade
 from staff.grader.reports.gradescope import gradescope
 from staff.grader.reports.junit import junit
@@ -35,5 +36,5 @@ def write_reports(grade: Grade, rubric: Rubric, folder: Path) -> None:
         "junit.xml": junit(shown, rubric),
     }
     for name, content in reports.items():
-        (folder / name).write_text(content, "utf-8", newline="\n")
+        write_whole(folder / name, content.encode())
     write_grade(whole, folder / "grade.json")  # the last: where it stands, all of them do

@@ -7,12 +7,16 @@ from typing import Any
 from staff.grader.grade import Grade
 from staff.grader.reports.shown import shown_to_student
 from tests.harness import terminal
-from tests.harness.results import State, TaskResult
+from tests.harness.results import State, TaskResult, points_text
 from tests.harness.rubric import Rubric
 
 
 def gradescope(grade: Grade, rubric: Rubric) -> dict[str, Any]:
     """One entry for each task, with the visibility that the rubric gives it.
+
+    A bonus is extra credit as the platform has it: a score out of no points, which lifts the total
+    and not what can be had. One that wasn't begun is shown without a score, neither right nor
+    wrong.
 
     A submission that could not be graded has no score there either: the platform then shows it
     as such to the staff, and no zero stands in the gradebook.
@@ -45,6 +49,12 @@ def _entry(task: TaskResult, rubric: Rubric) -> dict[str, Any]:
         "tags": [f"part-{task.part}"],
         "visibility": rubric.by_id[task.id].visibility,
     }
-    if task.possible:
-        entry |= {"score": round(task.earned, 4), "max_score": task.possible}
+    if task.bonus and task.possible:
+        entry["name"] += f" (bonus: {points_text(task.earned)} of {points_text(task.possible)})"
+        entry["tags"] += ["bonus"]
+    if task.bonus and task.state is State.NOT_STARTED:
+        del entry["status"]
+    elif task.possible:
+        most = 0.0 if task.bonus else task.possible
+        entry |= {"score": round(task.earned, 4), "max_score": most}
     return entry

@@ -15,7 +15,7 @@ _OUTCOMES = {
     State.NOT_RUN: "error",
     State.NOT_OFFERED: "skipped",
 }
-"""What is not passed, and counts, is never shown as skipped."""
+"""What is not passed, and counts, is never shown as skipped, but a bonus that nobody began."""
 
 
 def junit(grade: Grade, rubric: Rubric) -> str:
@@ -41,17 +41,21 @@ def _suite(root: ET.Element, task: TaskResult) -> None:
     properties = ET.SubElement(suite, "properties")
     for name, points in (("earned", task.earned), ("possible", task.possible)):
         ET.SubElement(properties, "property", name=name, value=points_text(points))
+    if task.bonus:
+        ET.SubElement(properties, "property", name="bonus", value="true")
     for test in task.tests:
         case = ET.SubElement(suite, "testcase", classname=task.id, name=test.name)
-        _outcome(case, test)
+        _outcome(case, test, bonus=task.bonus)
 
 
-def _outcome(case: ET.Element, test: TestResult) -> None:
+def _outcome(case: ET.Element, test: TestResult, *, bonus: bool) -> None:
     if test.state is State.PASSED:
         return
     kind, first = _OUTCOMES[test.state], next(iter(test.lines), test.state.value)
     if not test.counted:
         kind, first = "skipped", f"shown, not counted: {first}"
+    elif bonus and test.state is State.NOT_STARTED:
+        kind = "skipped"
     outcome = ET.SubElement(case, kind, message=first, type=test.state.value)
     outcome.text = "\n".join(test.lines)
 

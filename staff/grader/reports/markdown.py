@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from staff.grader.grade import Grade
 from staff.grader.reports.shown import not_shown
 from tests.harness import terminal
-from tests.harness.results import SuiteResult, TaskResult, percent_text, points_text
-from tests.harness.rubric import Rubric
+from tests.harness.results import Points, SuiteResult, TaskResult, percent_text, points_text
+from tests.harness.rubric import Part, Rubric
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
 
@@ -24,21 +24,22 @@ def markdown(grade: Grade, rubric: Rubric) -> str:
         fence = "\n".join(_fenced([grade.run.problem or ""]))
         return f"## {name}: could not be graded\n\nThis is not a zero.\n\n{fence}\n"
     share = percent_text(result.earned, result.possible)
-    lines = [f"## {name}: {_points(result)} points ({share})", ""]
+    bonus = f", bonus {_points(result.bonus)}" if result.bonus.possible else ""
+    lines = [f"## {name}: {_points(result)} points ({share}){bonus}", ""]
     lines += [_plain(terminal.next_step(result, rubric)), ""]
     for part in rubric.parts:
-        lines += _part(part.number, part.title, result)
+        lines += _part(part, result)
     for task in result.tasks:
         if any(test.state.failed for test in task.tests):
             lines += _failures(task)
     return "\n".join([*lines, not_shown(result, rubric)]).rstrip() + "\n"
 
 
-def _part(number: int, title: str, result: SuiteResult) -> Iterator[str]:
-    tasks = [task for task in result.tasks if task.part == number]
+def _part(part: Part, result: SuiteResult) -> Iterator[str]:
+    tasks = [task for task in result.tasks if task.part == part.number]
     if not tasks:
         return
-    yield f"| | Part {number} · {_plain(title)} | points | |"
+    yield f"| | {_plain(part.heading)} | points | |"
     yield "|---|---|---:|---|"
     for task in tasks:
         state = _plain(terminal.state_text(task))
@@ -63,7 +64,7 @@ def _failures(task: TaskResult) -> Iterator[str]:
         yield ""
 
 
-def _points(it: SuiteResult | TaskResult) -> str:
+def _points(it: SuiteResult | TaskResult | Points) -> str:
     return f"{points_text(it.earned)} / {points_text(it.possible)}"
 
 

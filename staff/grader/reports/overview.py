@@ -6,24 +6,37 @@ from rich.markup import escape
 from rich.table import Table
 
 from staff.grader.grade import Grade
-from tests.harness.results import State, TaskResult, percent_text, points_text
+from tests.harness.results import (
+    Points,
+    State,
+    SuiteResult,
+    TaskResult,
+    percent_text,
+    points_text,
+)
 
 
 def table(grades: list[Grade]) -> Table:
     """One line a submission: its points and what there is to know."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bold")
-    for column in ("submission", "points", "share", "state"):
-        shown.add_column(column, justify="right" if column in ("points", "share") else "left")
+    with_bonus = any(it.run.result and it.run.result.bonus.possible for it in grades)
+    for column in ("submission", "points", "share", *["bonus"] * with_bonus, "state"):
+        shown.add_column(column, justify="left" if column in ("submission", "state") else "right")
     for grade in grades:
         result = grade.run.result
         if result is None:
             problem = f"could not be graded: {grade.run.problem}"
-            shown.add_row(escape(grade.submission), "—", "—", escape(problem))
+            shown.add_row(escape(grade.submission), "—", "—", *["—"] * with_bonus, escape(problem))
             continue
-        points = f"{points_text(result.earned)} / {points_text(result.possible)}"
         share = percent_text(result.earned, result.possible)
-        shown.add_row(escape(grade.submission), points, share, _state(result.tasks))
+        bonus = [_points(result.bonus) if result.bonus.possible else "—"] * with_bonus
+        row = (_points(result), share, *bonus, _state(result.tasks))
+        shown.add_row(escape(grade.submission), *row)
     return shown
+
+
+def _points(it: SuiteResult | Points) -> str:
+    return f"{points_text(it.earned)} / {points_text(it.possible)}"
 
 
 def _wrong(task: TaskResult) -> str:
@@ -33,7 +46,7 @@ def _wrong(task: TaskResult) -> str:
 
 
 def _state(tasks: tuple[TaskResult, ...]) -> str:
-    waiting = sum(task.state is State.NOT_STARTED for task in tasks)
+    waiting = sum(task.state is State.NOT_STARTED and not task.bonus for task in tasks)
     said = [_wrong(task) for task in tasks if task.state.failed]
     said += [f"{waiting} not started"] if waiting else []
     return " · ".join(said) or "✓"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from staff.grader.grade import Grade
 from tests.harness.errors import printable
-from tests.harness.results import SuiteResult, TaskResult, TestResult
+from tests.harness.results import SuiteResult, TestResult
 from tests.harness.rubric import Rubric
 
 NAME_BYTES = 200
@@ -39,7 +39,7 @@ def shown_to_student(grade: Grade, rubric: Rubric) -> Grade:
     if result is None:
         return grade
     tasks = tuple(t for t in result.tasks if rubric.by_id[t.id].visibility == "visible")
-    return replace(grade, run=replace(grade.run, result=_sum(result, tasks)))
+    return replace(grade, run=replace(grade.run, result=SuiteResult.of(result.layout, tasks)))
 
 
 def not_shown(result: SuiteResult, rubric: Rubric) -> str:
@@ -56,11 +56,6 @@ def clipped(text: str, most: int) -> str:
     if len(content) <= most:
         return text
     return content[: most - len(_CUT.encode())].decode("utf-8", "ignore") + _CUT
-
-
-def _sum(result: SuiteResult, tasks: tuple[TaskResult, ...]) -> SuiteResult:
-    earned, possible = sum(t.earned for t in tasks), sum(t.possible for t in tasks)
-    return replace(result, tasks=tasks, earned=earned, possible=possible)
 
 
 def _bounded_result(result: SuiteResult) -> SuiteResult:

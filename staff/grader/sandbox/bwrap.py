@@ -7,8 +7,9 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from staff.grader.sandbox import seccomp
 from staff.grader.sandbox.plan import Confinement
-from staff.grader.sandbox.view import DEVICES, SCRATCH, SUBMISSION, devices, readable
+from staff.grader.sandbox.view import SCRATCH, SUBMISSION, devices, readable
 
 
 def program() -> str | None:
@@ -30,25 +31,30 @@ def command(plan: Confinement, inner: Sequence[str]) -> list[str]:
 
 def _options(plan: Confinement) -> Iterator[str]:
     yield from ("--unshare-all", "--unshare-user", "--disable-userns")
-    yield from ("--die-with-parent", "--new-session", "--cap-drop", "ALL")
+    # Without another process of bubblewrap's beside it, whose arguments could be read.
+    yield from ("--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
     yield from ("--uid", "65534", "--gid", "65534", "--hostname", "worker", "--clearenv")
     for name, value in os.environ.items():
         yield from ("--setenv", name, value)
-    yield from ("--proc", "/proc", "--dev", "/dev")
+    yield from ("--proc", "/proc", "--size", "4096", "--tmpfs", "/dev")
     for path in readable(plan):
         if path.is_symlink():
             yield from ("--symlink", os.readlink(path), str(path))
         else:
             yield from ("--ro-bind", str(path), str(path))
     for device in devices(plan):
-        if device.name not in DEVICES:
-            yield from ("--dev-bind", str(device), str(device))
+        yield from ("--dev-bind", str(device), str(device))
     yield from ("--ro-bind", plan.submission, str(SUBMISSION))
     size = plan.limits.scratch_bytes
     for folder, bytes_ in ((SCRATCH, size), (Path("/dev/shm"), size // 4)):
         yield from ("--size", str(bytes_), "--tmpfs", str(folder))
     yield from ("--symlink", str(SCRATCH), "/tmp") if not _under_tmp(plan) else ()
-    yield from ("--remount-ro", "/", "--chdir", str(SCRATCH))
+    yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(SCRATCH))
+    if seccomp.known():
+        filter_ = os.memfd_create("filter", 0)
+        os.write(filter_, seccomp.program(signals=True, memory_files=plan.gpu))
+        os.lseek(filter_, 0, os.SEEK_SET)
+        yield from ("--seccomp", str(filter_))
 
 
 def _under_tmp(plan: Confinement) -> bool:

@@ -42,7 +42,7 @@ _OPEN_USER = "as an unprivileged user of its own where the grader is root, other
 BACKENDS = (
     Backend("namespaces", (*_ALL, _CALLS)),
     # The same walls, but a worker is a fresh interpreter, which takes seconds: the second choice.
-    Backend("bwrap", _ALL),
+    Backend("bwrap", (*_ALL, _CALLS)),
     Backend(
         "landlock",
         (
@@ -85,8 +85,12 @@ def choose(asked: str) -> Backend:
         reason = _trial(backend.name)
         if reason is None:
             return backend
+        if asked != "auto":
+            raise SandboxError(
+                f"--sandbox {asked} can't be had: {reason}; --sandbox auto takes what works here"
+            )
         reasons.append(f"{backend.name}: {reason}")
-    raise SandboxError(f"no sandbox works here ({'; '.join(reasons)}); try --sandbox auto")
+    raise SandboxError(f"no sandbox works here ({'; '.join(reasons)}); grade on another machine")
 
 
 def _trial(backend: str) -> str | None:
@@ -94,7 +98,7 @@ def _trial(backend: str) -> str | None:
     if backend == "landlock" and not linux.landlock_version():
         return "the kernel has no Landlock"
     if backend == "bwrap" and bwrap.program() is None:
-        return "there is no bwrap on this machine; install bubblewrap"
+        return "there is no bwrap on this machine (its package is bubblewrap)"
     reader, writer = os.pipe()
     ours, theirs = socket.socketpair()
     with tempfile.TemporaryDirectory(prefix="trial-") as folder, ours, theirs:
@@ -118,13 +122,14 @@ def _trial(backend: str) -> str | None:
         os.close(writer)
         os.waitpid(pid, 0)
         with os.fdopen(reader, "rb") as pipe:
-            said = pipe.read().decode("utf-8", "replace")
-    return None if said == "works" else said or "it was killed"
+            said = pipe.read(1000).decode("utf-8", "replace")
+    return None if said.endswith("works") else said.partition("\n")[0] or "it was killed"
 
 
 def _say_so_behind(plan: Confinement, writer: int) -> None:
     """Run a Python behind bubblewrap that finds the worker and says so; doesn't return."""
-    os.dup2(writer, 1)
+    for fd in (1, 2):
+        os.dup2(writer, fd)
     look = "import importlib.util as u; print(end='works' * bool(u.find_spec('staff.grader.wire')))"
     command = bwrap.command(plan, [sys.executable, "-I", "-c", look])
     os.execv(command[0], command)

@@ -12,13 +12,21 @@ import contextlib
 import os
 import resource
 import select
+import shutil
 import socket
 import sys
 from pathlib import Path
 
 from staff.grader.sandbox import bwrap, linux, seccomp
 from staff.grader.sandbox.plan import Confinement
-from staff.grader.sandbox.view import SCRATCH, SUBMISSION, lay_out_root, mount_proc, readable
+from staff.grader.sandbox.view import (
+    SCRATCH,
+    SUBMISSION,
+    devices,
+    lay_out_root,
+    mount_proc,
+    readable,
+)
 from staff.grader.sandbox.watch import watch
 
 NOBODY = 65534
@@ -56,6 +64,8 @@ def supervise(
         linux.adopt_orphans()
         scratch = room / "scratch"
         scratch.mkdir()
+        if shutil.disk_usage(scratch).free < plan.limits.scratch_bytes:
+            raise OSError("the disk has less room than a worker may fill")
         scratch.chmod(0o777)
     alive = os.pipe()
     worker = os.fork()
@@ -87,7 +97,7 @@ def enter(plan: Confinement, room: Path) -> Path:
     _limit(plan)
     ordinary = os.getuid() != 0
     if plan.backend == "landlock":
-        linux.landlock([*readable(plan), submission], [scratch, Path("/dev/null")])
+        linux.landlock([*readable(plan), submission], [scratch, *devices(plan)])
     linux.bound_privileges()
     if plan.backend == "namespaces":
         _become(NOBODY)

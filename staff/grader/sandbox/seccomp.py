@@ -83,15 +83,16 @@ def restrict(*, signals: bool, memory_files: bool = False) -> None:
     Raises:
         OSError: the kernel has no such filters.
     """
-    program = _program(os.uname().machine, signals=signals, memory_files=memory_files)
-    instructions = ctypes.create_string_buffer(program, len(program))
-    head = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(instructions))
+    instructions = program(signals=signals, memory_files=memory_files)
+    buffer = ctypes.create_string_buffer(instructions, len(instructions))
+    head = struct.pack("HxxxxxxQ", len(instructions) // 8, ctypes.addressof(buffer))
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     linux.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, head)
 
 
-def _program(machine: str, *, signals: bool, memory_files: bool) -> bytes:
-    """The filter, in the kernel's own small language."""
+def program(*, signals: bool, memory_files: bool = False, machine: str | None = None) -> bytes:
+    """The filter, in the kernel's own small language; of this machine if none is named."""
+    machine = machine or os.uname().machine
     numbers = _NUMBERS[machine] | _EVERYWHERE
     kept = _SPECIAL | (_SIGNALS if signals else set())
     kept |= {"memfd_create"} if memory_files else set()

@@ -17,6 +17,10 @@ DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/nix")
 _GPU = ("/sys", "/etc/alternatives")
 _GPU_DEVICES = "nvidia*"
+_HARNESS = (
+    *("__init__", "annotated", "bridge", "devices", "errors", "in_process", "loading", "plain"),
+    *("recipes", "results", "rubric", "submission"),
+)
 _SPAWNED = (
     "staff/__init__.py",
     "staff/grader/__init__.py",
@@ -24,7 +28,8 @@ _SPAWNED = (
     "staff/grader/worker.py",
     "staff/grader/scratch",
     "tests/__init__.py",
-    "tests/harness",
+    *(f"tests/harness/{name}.py" for name in _HARNESS),
+    "tests/harness/probes",
 )
 """What a worker that doesn't find it in memory has to read: no test, no case, no solution."""
 

@@ -63,11 +63,13 @@ def findings(
 def enforced(result: SuiteResult, found: Sequence[ScratchFinding]) -> SuiteResult:
     """Take the points of every task that a finding concerns."""
     concerned = {task for finding in found for task in finding.tasks}
-    tasks = tuple(
-        msgspec.structs.replace(task, earned=0.0) if task.id in concerned else task
-        for task in result.tasks
+    return SuiteResult.of(
+        result.layout,
+        (
+            msgspec.structs.replace(task, earned=0.0) if task.id in concerned else task
+            for task in result.tasks
+        ),
     )
-    return msgspec.structs.replace(result, tasks=tasks, earned=sum(task.earned for task in tasks))
 
 
 def _tasks(use: Use, rubric: Rubric, came_by: Collection[str]) -> tuple[str, ...]:

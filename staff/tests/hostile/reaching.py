@@ -305,7 +305,7 @@ _never("mknod", lambda: _os.mknod("/scratch/disk", 0o60666, _os.makedev(254, 0))
 for _name in ("sys/kernel/core_pattern", "sys/kernel/hostname", "sysrq-trigger", "sys/vm/drop_caches",
               "sys/user/max_user_namespaces", "1/uid_map", "1/gid_map", "self/setgroups",
               "sys/kernel/shmall", "sys/fs/mqueue/msg_max"):
-    _never(_name, lambda: open(f"/proc/{_name}", "w").write("1"))
+    _never(_name, lambda: open(f"/proc/{_name}", "wb", 0).write(b"1"))
 """,
     ),
     Attack(
