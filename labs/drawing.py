@@ -51,10 +51,19 @@ def write(draw: Callable[[], Figure], file: Path) -> None:
         draw().savefig(file, metadata=stamp, bbox_inches="tight", pad_inches=0.1)
 
 
-def cell(axes: Axes, left: float, top: float, text: str, shade: object, colour: str = INK) -> None:
+def cell(
+    axes: Axes,
+    left: float,
+    top: float,
+    text: str,
+    shade: object,
+    colour: str = INK,
+    size: float = 9,
+) -> None:
     """Draw a square with a text in its middle."""
     axes.add_patch(Rectangle((left, top), 1, 1, facecolor=shade, edgecolor="white", linewidth=1.5))
-    axes.text(left + 0.5, top + 0.53, text, ha="center", va="center", color=colour)
+    middle = left + 0.5, top + 0.53
+    axes.text(*middle, text, ha="center", va="center", color=colour, fontsize=size)
 
 
 def frame(axes: Axes, width: float, height: float, left: float, bottom: float) -> None:
