@@ -73,15 +73,21 @@ def look(model: nn.Module, ids: Tensor) -> Tensor:
 def habits(weights: Tensor) -> dict[str, float]:
     """The mean weight that one head's queries, from the third on, give to some places."""
     rows = weights[2:]
-    places = torch.arange(2, len(weights))
     own = weights.diagonal()[2:]
     before = weights.diagonal(-1)[1:]
     return {
         "first word": rows[:, 0].mean().item(),
         "word before": before.mean().item(),
         "itself": own.mean().item(),
-        "others": 1 - (rows[:, 0] + before + own)[places > 0].mean().item(),
     }
+
+
+def farthest_look(weights: Tensor) -> tuple[int, int]:
+    """The query and the key of one head's largest weight, first word and near ones left out."""
+    far = weights.tril(-2)
+    far[:, 0] = 0
+    query, key = divmod(int(far.argmax()), len(weights))
+    return query, key
 
 
 def lab(chosen: argparse.Namespace) -> None:
@@ -92,7 +98,7 @@ def lab(chosen: argparse.Namespace) -> None:
     torch.manual_seed(chosen.seed)
     model = TransformerLM(
         vocab_size=len(vocabulary.words),
-        context_length=64,
+        context_length=128,
         d_model=64,
         num_layers=2,
         num_heads=4,
@@ -103,9 +109,9 @@ def lab(chosen: argparse.Namespace) -> None:
         model,
         ids,
         steps=chosen.steps,
-        batch_size=32,
-        context_length=64,
-        learning_rate=5e-3,
+        batch_size=16,
+        context_length=128,
+        learning_rate=8e-3,
         seed=chosen.seed,
     )
     for step, loss in enumerate(run_of_losses, 1):
@@ -113,11 +119,17 @@ def lab(chosen: argparse.Namespace) -> None:
             say(f"step {step:>4}: loss {loss:.2f}")
     pieces = split(chosen.sentence)
     weights = look(model, torch.from_numpy(vocabulary.ids(pieces).astype("int64")))
-    say(f"\n{'mean weight on':<16}" + "".join(f"{name:>14}" for name in habits(weights[0, 0])))
+    say(
+        f"\n{'mean weight on':<16}"
+        + "".join(f"{name:>14}" for name in habits(weights[0, 0]))
+        + "      largest far one"
+    )
     for layer, heads in enumerate(weights):
         for head, of_head in enumerate(heads):
             row = "".join(f"{share:14.2f}" for share in habits(of_head).values())
-            say(f"  layer {layer} head {head}{row}")
+            query, key = farthest_look(of_head)
+            look_back = f"{pieces[query]} → {pieces[key]} {of_head[query, key]:.2f}"
+            say(f"  layer {layer} head {head}{row}      {look_back}")
     shown = [piece if piece in vocabulary.words else f"{piece} {UNKNOWN}" for piece in pieces]
     file = chosen.out / "attention-map.svg"
     write(lambda: _picture(weights, shown), file)
@@ -139,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _picture(weights: Tensor, words: Sequence[str]) -> Figure:
     layers, heads, length, _ = weights.shape
-    figure = Figure(figsize=(7.2, 2.05 * layers + 0.6), layout="constrained")
+    figure = Figure(figsize=(7.2, 1.85 * layers + 0.5), layout="constrained")
     grid = figure.subplots(layers, heads, squeeze=False)
     for layer, row in enumerate(grid):
         for head, axes in enumerate(row):

@@ -91,7 +91,7 @@ def _picture(table: Tensor, turns: Tensor) -> Figure:
         axes.spines[:].set_visible(False)
         bar = figure.colorbar(image, ax=axes, location="bottom", ticks=ends, aspect=30, pad=0.02)
         bar.set_label(scale, fontsize=7.5, labelpad=-6)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
     figure.axes[0].set_ylabel("position")
     figure.axes[0].set_yticks([*range(0, positions, 16)])
     return figure

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,7 @@ DESIGNS: dict[str, Half] = {
     "pre-norm, no residual": lambda x, norm, layer: layer(norm(x)),
     "post-norm, no residual": lambda x, norm, layer: norm(layer(x)),
 }
-_LOOKS = {
+_LOOKS: dict[str, dict[str, Any]] = {
     "pre-norm": {"color": BLUE},
     "post-norm": {"color": GREEN},
     "pre-norm, no residual": {"color": RED},
@@ -46,15 +47,15 @@ _LOOKS = {
 class Rebuilt(nn.Module):
     """The norms and layers of a block of yours, put together in another way."""
 
-    def __init__(self, block: nn.Module, half: Half) -> None:
+    def __init__(self, block: Any, half: Half) -> None:
         super().__init__()
-        self.block, self.half = block, half
+        self.block, self.combine = block, half
 
     def forward(self, x: Tensor) -> Tensor:
         """Go through both halves."""
-        block = self.block
-        x = self.half(x, block.ln1, block.attn)
-        return self.half(x, block.ln2, block.ffn)
+        block: Any = self.block
+        x = self.combine(x, block.ln1, block.attn)
+        return self.combine(x, block.ln2, block.ffn)
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ def _try(
 
     torch.manual_seed(chosen.seed)
     model = TransformerLM(vocab_size, 32, 48, chosen.layers, 4, 128, 10_000.0)
-    model.layers = nn.ModuleList(Rebuilt(block, half) for block in model.layers)
+    blocks: Any = model.layers
+    model.layers = nn.ModuleList(Rebuilt(block, half) for block in blocks)
     alike: list[float] = []
 
     def note(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -162,7 +164,7 @@ def _picture(outcomes: dict[str, Outcome], unigram: float) -> Figure:
     left.annotate(
         "word frequencies alone",
         (1, unigram),
-        (0, 3),
+        (0, 8),
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
         ha="right",

@@ -88,9 +88,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _changes(data: Tensor, seed: int) -> dict[str, Tensor]:
-    first = torch.zeros(len(data), 1)
+    tokens, features = data.shape
+    first = torch.zeros(tokens, 1)
     first[0] = 1
-    others = random_tokens(*data.shape, seed + 1)
+    others = random_tokens(tokens, features, seed + 1)
     return {
         "its features are multiplied by 10": data * (1 + 9 * first),
         "5 is added to its features": data + 5 * first,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -50,6 +50,13 @@ class Stop:
 
 TRANSFORMER_LM = Anatomy(
     "token_embeddings", "layers", "ln1", "attn", "ln2", "ffn", "ln_final", "lm_head"
+)
+
+CAUSAL_LM = replace(
+    TRANSFORMER_LM,
+    embedding="trunk.token_embeddings",
+    blocks="trunk.layers",
+    final_norm="trunk.ln_final",
 )
 
 
@@ -125,11 +132,17 @@ def lab(chosen: argparse.Namespace) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the options, and run the lab."""
     options = parser(__doc__ or "")
-    options.add_argument("--model", choices=_MODELS, default="transformer_lm", help="which model")
+    options.add_argument(
+        "--model",
+        choices=_MODELS,
+        default="transformer_lm",
+        help="which model: that of §2.12, or that of §5.10 (default: transformer_lm)",
+    )
     for name, default, text in (
         ("hidden_size", 64, "width of the residual stream"),
         ("num_hidden_layers", 2, "number of blocks"),
         ("num_attention_heads", 4, "number of heads; divides hidden_size"),
+        ("num_key_value_heads", 2, "number of key/value heads of causal_lm"),
         ("vocab_size", 6400, "number of tokens"),
         ("batch_size", 2, "number of sequences"),
         ("seq_len", 6, "tokens in a sequence"),
@@ -155,8 +168,25 @@ def _transformer_lm(chosen: argparse.Namespace) -> tuple[nn.Module, Anatomy]:
     return model, TRANSFORMER_LM
 
 
+def _causal_lm(chosen: argparse.Namespace) -> tuple[nn.Module, Anatomy]:
+    from cs336_basics.causal_lm import CausalLM, TransformerTrunk
+
+    trunk = TransformerTrunk(
+        vocab_size=chosen.vocab_size,
+        context_length=chosen.seq_len,
+        d_model=chosen.hidden_size,
+        num_layers=chosen.num_hidden_layers,
+        num_heads=chosen.num_attention_heads,
+        num_kv_heads=chosen.num_key_value_heads,
+        d_ff=_hidden_features(chosen.hidden_size),
+        rope_theta=10_000.0,
+    )
+    return CausalLM(trunk), CAUSAL_LM
+
+
 _MODELS: dict[str, Callable[[argparse.Namespace], tuple[nn.Module, Anatomy]]] = {
     "transformer_lm": _transformer_lm,
+    "causal_lm": _causal_lm,
 }
 
 
