@@ -290,3 +290,13 @@ def test_pictures_are_reproducible(tmp_path):
     for name in ("one.svg", "two.svg"):
         write(lambda: positions._picture(table, turns), tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_the_page_shows_each_lab(name):
+    """docs/labs.md has a section for it, with the command and the picture."""
+    section = (ROOT / "docs" / "labs.md").read_text("utf-8").partition(f"\n## {name}\n")[2]
+    section = section.partition("\n## ")[0]
+    assert f"python -m labs.{name}\n" in section
+    (picture,) = re.findall(r"\]\((figures/labs/[a-z-]+\.svg)\)", section)
+    assert (ROOT / "docs" / picture).is_file()
