@@ -29,6 +29,8 @@ SENTENCE = (
     "golden key."
 )
 
+_CONTEXT = 128
+
 
 @contextmanager
 def weights_noted() -> Iterator[list[Tensor]]:
@@ -94,11 +96,14 @@ def lab(chosen: argparse.Namespace) -> None:
     """Train, read the sentence, print the habits of the heads and draw their weights."""
     from cs336_basics.transformer import TransformerLM
 
+    pieces = split(chosen.sentence)
+    if not 3 <= len(pieces) <= _CONTEXT:
+        raise LabError(f"a sentence of 3 to {_CONTEXT} words is needed; this one has {len(pieces)}")
     vocabulary, ids = story_words(chosen.bytes, 512, chosen.seed)
     torch.manual_seed(chosen.seed)
     model = TransformerLM(
         vocab_size=len(vocabulary.words),
-        context_length=128,
+        context_length=_CONTEXT,
         d_model=64,
         num_layers=2,
         num_heads=4,
@@ -110,14 +115,13 @@ def lab(chosen: argparse.Namespace) -> None:
         ids,
         steps=chosen.steps,
         batch_size=16,
-        context_length=128,
+        context_length=_CONTEXT,
         learning_rate=8e-3,
         seed=chosen.seed,
     )
     for step, loss in enumerate(run_of_losses, 1):
         if step in (1, chosen.steps) or step % 100 == 0:
             say(f"step {step:>4}: loss {loss:.2f}")
-    pieces = split(chosen.sentence)
     weights = look(model, torch.from_numpy(vocabulary.ids(pieces).astype("int64")))
     say(
         f"\n{'mean weight on':<16}"

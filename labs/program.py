@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.harness.errors import HarnessError
 from tests.harness.loading import put_first
-from tests.harness.rubric import Task, read_rubric
+from tests.harness.rubric import read_rubric
 from tests.harness.submission import PACKAGE, Submission, locate
 
 Lab = Callable[[argparse.Namespace], None]
@@ -80,30 +80,26 @@ def say(text: str = "") -> None:
 
 def _missing(error: Exception, submission: Submission) -> str | None:
     """Say what is to be written first, where that is why the lab stopped."""
-    task, what = None, ""
+    tasks = read_rubric().tasks
     if isinstance(error, ImportError):
         module = error.name or ""
         if module.partition(".")[0] != PACKAGE:
             return None
-        absent = isinstance(error, ModuleNotFoundError)
         name = re.search(r"cannot import name '(\w+)'", str(error))
-        what = module if absent or name is None else f"{module}:{name[1]}"
-        task = next((t for t in read_rubric().tasks if _holds(t, what)), None)
-        what = f"{what.replace('.', '/')}.py" if absent else what
+        wanted = f"{module}:{name[1] if name else ''}"
+        task = next((t for t in tasks if any(s.startswith(wanted) for s in t.symbols)), None)
+        if task is None and name:
+            return None
+        what = f"{module.replace('.', '/')}.py"
     else:
         frames = submission.frames(error)
         if not frames:
             return None
+        task = next((t for t in tasks if str(error).startswith(f"{t.id}: handout")), None)
         what = f"{frames[-1].function} in {frames[-1].file}"
-        stub = re.match(r"(\w+): handout", str(error))
-        task = read_rubric().by_id.get(stub[1]) if stub else None
     if task is None:
         return f"{what} isn't written yet"
     return (
         f"{task.id} isn't written yet: write {task.files[0]} (handout §{task.handout}), "
         f"then  pytest --task={task.id}"
     )
-
-
-def _holds(task: Task, what: str) -> bool:
-    return any(symbol == what or symbol.partition(":")[0] == what for symbol in task.symbols)
