@@ -5,7 +5,8 @@
 
 The model reads the stories of labs.stories word by word. Then it reads a sentence, and the picture
 shows the weights of every head: a row is a word that looks, a column a word that is looked at, and
-nothing above the diagonal is ever seen. The table says which heads have found a habit.
+nothing above the diagonal is ever seen. A ring marks the largest weight of each head on a word
+farther back. The table says which heads have found a habit.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from labs.drawing import PAPER_TO_BLUE, write
+from labs.drawing import PAPER_TO_BLUE, RED, write
 from labs.fitting import fit
 from labs.program import LabError, parser, run, say
 from labs.words import UNKNOWN, split, story_words
@@ -155,12 +156,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _picture(weights: Tensor, words: Sequence[str]) -> Figure:
     layers, heads, length, _ = weights.shape
-    figure = Figure(figsize=(7.2, 1.85 * layers + 0.5), layout="constrained")
+    figure = Figure(figsize=(7.2, 1.95 * layers + 0.5), layout="constrained")
     grid = figure.subplots(layers, heads, squeeze=False)
     for layer, row in enumerate(grid):
         for head, axes in enumerate(row):
             _head(axes, weights[layer, head])
-            axes.set_title(f"layer {layer}, head {head}", fontsize=8)
+            query, key = farthest_look(weights[layer, head])
+            axes.plot([key], [query], "o", color=RED, fillstyle="none", markersize=5, mew=1)
+            axes.set_title(
+                f"layer {layer}, head {head}\n{words[query]} → {words[key]}", fontsize=7.5
+            )
             if head == 0:
                 axes.set_yticks(range(length), words, fontsize=5)
             if layer == layers - 1:
