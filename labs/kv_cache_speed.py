@@ -119,7 +119,7 @@ def lab(chosen: argparse.Namespace) -> None:
         kept = 2 * 4 * chosen.layers * length * chosen.kv_heads
         kept *= chosen.hidden_size // chosen.heads
         speeds.append(Speed(length, 1 / slow, 1 / fast, kept))
-        say(f"{length:<12}{1 / slow:12.0f}{1 / fast:12.0f}{kept / 1000:12.0f}")
+        say(f"{length:<12}{1 / slow:12.1f}{1 / fast:12.1f}{kept / 1000:12.0f}")
         length *= 2
     file = chosen.out / "kv-cache-speed.svg"
     write(lambda: _picture(speeds), file)
