@@ -3,8 +3,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 EXAMPLES := build/examples
+LABS := trace_shapes three_norms rope_distance positions attention_map residual_ablation \
+  kv_cache_speed
 
-.PHONY: help grade test prove mutation bench bench.step tour lint fixtures figures clean
+.PHONY: help grade test prove mutation bench bench.step tour labs lint fixtures figures clean
 
 help:  ## Say what can be made.
 	@grep -hE '^[a-z.]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -49,6 +51,10 @@ bench.step: .venv  ## Measure a training step against Hugging Face transformers.
 
 tour: .venv  ## Go the whole way with the solution, from a text to a model that writes.
 	@cd staff/solution && ../../$(BIN)/python -m labs.tour --out ../../build/tour
+
+labs: .venv  ## Run every lab with the solution, and draw the pictures of docs/labs.md anew.
+	@cd staff/solution && for lab in $(LABS); do \
+	  ../../$(BIN)/python -m labs.$$lab --out ../../docs/figures/labs || exit; done
 
 fixtures: .venv  ## Build the saved cases anew.
 	$(BIN)/cs336 fixtures build

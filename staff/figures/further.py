@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from staff.figures.drawing import BLUE, GOLD, GREEN, RED, TINTS, cell, frame
+from labs.drawing import BLUE, GOLD, GREEN, RED, TINTS, cell, frame
 
 COLOURS = (BLUE, GREEN, GOLD, RED)
 

@@ -9,15 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from matplotlib import style
 from matplotlib.figure import Figure
 
+from labs.drawing import write
 from staff.figures import further, model, tokenizer, training
-from staff.figures.drawing import STYLE
 
 FOLDER = Path(__file__).parents[2] / "docs" / "figures"
-
-NO_STAMP = {"Date": None, "Creator": None}
 
 FIGURES: dict[str, Callable[[], Figure]] = {
     "normalisations": model.normalisations,
@@ -39,10 +36,8 @@ def draw_all(folder: Path = FOLDER) -> Iterator[Path]:
     """Write every figure as SVG to `folder`, and yield the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, draw in FIGURES.items():
-        # After a reset: a person's own matplotlib settings must not reach the figures.
-        with style.context(STYLE, after_reset=True):
-            path = folder / f"{name}.svg"
-            draw().savefig(path, metadata=NO_STAMP, bbox_inches="tight", pad_inches=0.1)
+        path = folder / f"{name}.svg"
+        write(draw, path)
         yield path
 
 

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Wedge
 
-from staff.figures.drawing import (
+from labs.drawing import (
     BLUE,
     GOLD,
     GREEN,

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from staff.figures.drawing import BLUE, GOLD, GREEN, GREY, INK, RED, TINTS
+from labs.drawing import BLUE, GOLD, GREEN, GREY, INK, RED, TINTS
 
 # The alternatives of GPT-2's pattern, under the name that the picture gives to each.
 ALTERNATIVES = {

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from staff.figures.drawing import BLUE, GOLD, GREEN, GREY, INK, RED, TINTS, Array, softmax
+from labs.drawing import BLUE, GOLD, GREEN, GREY, INK, RED, TINTS, Array, softmax
 
 STEEPNESS = np.array([1.0, 100.0])
 START = np.array([-4.0, 2.0])

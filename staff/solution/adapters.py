@@ -474,7 +474,8 @@ def run_grouped_query_attention(
 ) -> Float[Tensor, "... seq d_model"]:
     """Run your grouped-query attention with RoPE; the weights stack the heads along `d_out`."""
     device, dtype = q_proj_weight.device, q_proj_weight.dtype
-    rope = RotaryEmbedding(theta, d_model // num_heads, max_seq_len, device=device, dtype=dtype)
+    d_head = d_model // num_heads
+    rope = RotaryEmbedding(theta, d_head, max_seq_len, device=device, dtype=dtype)
     attention = GroupedQueryAttention(
         d_model, num_heads, num_kv_heads, rope, device=device, dtype=dtype
     )

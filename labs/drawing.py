@@ -1,8 +1,13 @@
-"""What the figures share: colours, the style, a cell of a table, softmax."""
+"""What all pictures share, those of the labs and of the handout: colours, style, a few strokes."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
@@ -12,6 +17,9 @@ Array = NDArray[np.float64]
 BLUE, RED, GREEN, GOLD, INK, GREY = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#1f2933", "#9aa5b1"
 TINTS = {BLUE: "#cfe5f3", RED: "#fadfcc", GREEN: "#ccece3", GOLD: "#fbecc8"}
 PAPER_TO_BLUE = LinearSegmentedColormap.from_list("paper_to_blue", ["#f1f7fb", "#7fb8d9", BLUE])
+RED_TO_BLUE = LinearSegmentedColormap.from_list(
+    "red_to_blue", [RED, "#f0b48f", "#fbfaf8", "#7fb8d9", BLUE]
+)
 
 STYLE: dict[str, object] = {
     "svg.hashsalt": "transformer-from-scratch",
@@ -35,10 +43,27 @@ STYLE: dict[str, object] = {
 }
 
 
-def cell(axes: Axes, left: float, top: float, text: str, shade: object, colour: str = INK) -> None:
+def write(draw: Callable[[], Figure], file: Path) -> None:
+    """Draw a figure in our style, and save it as SVG, the same bytes for the same figure."""
+    # After a reset: a person's own matplotlib settings must not reach the figures.
+    with style.context(STYLE, after_reset=True):
+        stamp = {"Date": None, "Creator": None}
+        draw().savefig(file, metadata=stamp, bbox_inches="tight", pad_inches=0.1)
+
+
+def cell(
+    axes: Axes,
+    left: float,
+    top: float,
+    text: str,
+    shade: object,
+    colour: str = INK,
+    size: float = 9,
+) -> None:
     """Draw a square with a text in its middle."""
     axes.add_patch(Rectangle((left, top), 1, 1, facecolor=shade, edgecolor="white", linewidth=1.5))
-    axes.text(left + 0.5, top + 0.53, text, ha="center", va="center", color=colour)
+    middle = left + 0.5, top + 0.53
+    axes.text(*middle, text, ha="center", va="center", color=colour, fontsize=size)
 
 
 def frame(axes: Axes, width: float, height: float, left: float, bottom: float) -> None:
