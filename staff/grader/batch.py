@@ -16,7 +16,7 @@ from staff.files import write_whole
 from staff.grader.grade import Grade, Settings, read_grade
 from staff.grader.intake import Intake
 
-_FILE = "batch.json"
+FILE = "batch.json"
 
 
 class Batch(Settings, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ def begin(out: Path, wanted: Batch) -> tuple[Batch, bool]:
         the batch, and whether it goes on.
     """
     try:
-        found = msgspec.json.decode((out / _FILE).read_bytes(), type=Batch)
+        found = msgspec.json.decode((out / FILE).read_bytes(), type=Batch)
     except (OSError, msgspec.MsgspecError):
         found = None
     unseeded = not wanted.cases and not wanted.seed
@@ -61,13 +61,13 @@ def begin(out: Path, wanted: Batch) -> tuple[Batch, bool]:
         return found, True
     batch = msgspec.structs.replace(wanted, seed=secrets.token_hex(8)) if unseeded else wanted
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / _FILE, msgspec.json.encode(batch) + b"\n")
+    write_whole(out / FILE, msgspec.json.encode(batch) + b"\n")
     return batch, False
 
 
 def finish(out: Path) -> None:
     """A batch is done: the next one in the same folder begins anew."""
-    (out / _FILE).unlink(missing_ok=True)
+    (out / FILE).unlink(missing_ok=True)
 
 
 def digest_of(intake: Intake) -> str:

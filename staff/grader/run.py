@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from staff.grader.batch import digest_of
+from staff.grader.batch import FILE, digest_of
 from staff.grader.grade import Grade, Settings, SuiteRun
 from staff.grader.intake import Intake, name_of, opened
+from staff.grader.intake.names import sameness
 from staff.grader.remote import Workers
 from staff.grader.sandbox import Backend, Confinement, Limits
 from staff.grader.scratch.findings import enforced, findings, rules_of
@@ -21,6 +23,7 @@ from staff.grader.workplace import workplace
 from staff.grader.zygote import zygote
 from tests.harness.errors import SubmissionError
 from tests.harness.rubric import Rubric
+from tests.harness.submission import first_line
 
 _GRACE = 60.0
 """Seconds that the trusted side of a run may take on top of the submission's."""
@@ -48,7 +51,10 @@ class Grading(Settings, frozen=True, kw_only=True):
         """The grade of a run, with what there is to know about how it came to be."""
         found: tuple[ScratchFinding, ...] = ()
         if intake is not None and self.policy != "off":
-            found = findings(intake.folder, self.rubric, run.calls)
+            try:
+                found = findings(intake.folder, self.rubric, run.calls)
+            except Exception as error:  # noqa: BLE001 - no submission may stop the others
+                run = SuiteRun(problem=_problem(error))
         if self.policy == "enforce" and run.result is not None:
             run = msgspec.structs.replace(run, result=enforced(run.result, found))
         return Grade(
@@ -107,8 +113,8 @@ def grade_all(
         for path, name in zip(paths, unique_names(paths), strict=True):
             try:
                 intake = stack.enter_context(opened(path, place))
-            except SubmissionError as error:
-                yield how.grade(name, SuiteRun(problem=str(error)))
+            except Exception as error:  # noqa: BLE001 - no submission may stop the others
+                yield how.grade(name, SuiteRun(problem=_problem(error)))
                 continue
             digests[name] = digest_of(intake)
             if (earlier := kept(name, digests[name])) is not None:
@@ -128,11 +134,25 @@ def grade_all(
 
 
 def unique_names(paths: Sequence[Path]) -> list[str]:
-    """Name the submissions; of two with one name the second gets a number."""
-    names: list[str] = []
+    """Name the submissions; of two that some file system takes for one the second gets a number."""
+    names, taken = [], {sameness(FILE)}
     for path in paths:
         name, number = name_of(path), 2
-        while name in names:
+        while sameness(name) in taken:
             name, number = f"{name_of(path)}-{number}", number + 1
         names.append(name)
+        taken.add(sameness(name))
     return names
+
+
+def _problem(error: Exception) -> str:
+    """Why one submission can't be graded.
+
+    Raises:
+        OSError: a disk is full, which concerns all of them.
+    """
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        raise error
+    if isinstance(error, SubmissionError):
+        return str(error)
+    return f"the grader can't deal with it ({type(error).__name__}: {first_line(error)})"

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from staff.grader.grade import Grade
+from staff.grader import run
+from staff.grader.grade import Grade, SuiteRun
+from staff.grader.intake import opened
 from staff.grader.run import Grading, grade_all, unique_names
 from staff.grader.sandbox import choose
 from staff.paths import SOLUTION
@@ -97,6 +99,37 @@ def test_every_decision_reaches_the_run():
     assert {name: getattr(job, name) for name in told} == told
 
 
+DEEP = {
+    "sum": f"def total(a):\n    return {'+'.join(['a'] * 1500)}",
+    "attributes": f"def inner(a):\n    return a{'.b' * 2500}",
+    "text": f"name = getattr(str, {'+'.join(repr('b') for _ in range(1500))})",
+    "signs": f"NUMBER = {'-' * 50_000}1",
+}
+
+
+@pytest.mark.parametrize("what", DEEP)
+def test_code_that_nests_deep_stops_no_batch(tmp_path, what):
+    """Catches a grader that follows a submission's text until its own stack is full."""
+    deep = submission(tmp_path / "deep", added={"adapters.py": DEEP[what]})
+    grading = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"))
+    with opened(deep) as intake:
+        [finding] = grading.grade("deep", SuiteRun(), intake).scratch
+    assert str(finding) == (
+        "adapters.py:1 could reach anything by code that nests too deep to be read"
+    )
+
+
+def test_a_fault_of_ours_costs_one_submission(tmp_path, monkeypatch):
+    """Catches one submission that finds a fault of the grader's, and stops it for all others."""
+    monkeypatch.setattr(run, "findings", lambda *_: [][0])
+    grading = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"))
+    with opened(submission(tmp_path / "ada")) as intake:
+        grade = grading.grade("ada", SuiteRun(), intake)
+    assert grade.run.problem == (
+        "the grader can't deal with it (IndexError: list index out of range)"
+    )
+
+
 def test_damaged_fixtures_stop_the_batch(folder):
     """Catches points lost to a damaged file of ours."""
     cases = shutil.copytree(FIXTURES, folder / "cases")
@@ -112,8 +145,12 @@ def test_damaged_fixtures_stop_the_batch(folder):
         (["x/a", "y/a.zip", "z/a"], ["a", "a-2", "a-3"]),
         (["a-2.zip", "x/a", "y/a"], ["a-2", "a", "a-3"]),
         (["x/a", "y/a", "a-2.zip"], ["a", "a-2", "a-2-2"]),
+        (["x/Ada", "ada.zip", "y/ａda"], ["Ada", "ada-2", "ａda-3"]),
+        (["batch.json.zip", "x/Batch.json.zip"], ["batch.json-2", "Batch.json-3"]),
+        (["x" * 255, "y/" + "x" * 255], ["x" * 120, "x" * 120 + "-2"]),
+        (["\x1b" * 200 + ".zip", "é" * 100], ["\\x1b" * 30, "é" * 60]),
     ],
 )
 def test_names_are_unique(paths, names):
-    """Catches two submissions whose reports overwrite each other."""
+    """Catches reports that overwrite each other, or a name that stops the whole batch."""
     assert unique_names([Path(path) for path in paths]) == names

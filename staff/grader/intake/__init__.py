@@ -19,6 +19,9 @@ from staff.grader.intake.collect import LeftOut, take
 from staff.grader.intake.sources import FolderSource, Source
 from tests.harness.errors import printable
 
+_MAX_NAME = 120
+"""Bytes; a number may follow, and no file system takes more than 255."""
+
 __all__ = ["Intake", "LeftOut", "name_of", "opened"]
 
 
@@ -57,9 +60,10 @@ def opened(path: Path, place: Path | None = None) -> Iterator[Intake]:
 def name_of(path: Path) -> str:
     """The name of a submission: that of its folder, or of its archive without the ending.
 
-    It can serve as the name of a folder, and be printed.
+    It can serve as the name of a folder, and be printed; a long one is cut.
     """
     name = path.resolve().name if path.is_dir() else path.name
     if not path.is_dir():
         name = next((name[: -len(e)] for e in ENDINGS if name.lower().endswith(e)), path.stem)
-    return printable(name).strip(". ").replace("/", "-") or "submission"
+    short = printable(name).encode()[:_MAX_NAME].decode("utf-8", "ignore")
+    return short.strip(". ").replace("/", "-") or "submission"

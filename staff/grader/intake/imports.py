@@ -18,7 +18,11 @@ def imported(content: bytes, path: str) -> Iterator[str]:
         path: where it lies, from the submission's top; relative imports begin there.
     """
     package = path.split("/")[:-1]
-    for node in ast.walk(parse(content)):
+    try:
+        tree = parse(content)
+    except (RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name
@@ -34,10 +38,14 @@ def imported(content: bytes, path: str) -> Iterator[str]:
 
 
 def parse(content: bytes) -> ast.Module:
-    """Parse a file; one that can't be parsed is empty."""
+    """Parse a file; one that is no Python is empty.
+
+    Raises:
+        RecursionError, MemoryError: it nests too deep.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(content)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError):
         return ast.Module(body=[], type_ignores=[])

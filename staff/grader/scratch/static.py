@@ -43,28 +43,40 @@ def uses(folder: Path, rules: Rules) -> list[Use]:
         folder: a submission as intake gives it.
         rules: what is forbidden.
     """
-    read = {
-        path.relative_to(folder).as_posix(): parse(path.read_bytes())
-        for path in sorted(folder.rglob("*.py"))
-    }
-    modules = [Module(path, tree) for path, tree in read.items()]
+    found: dict[tuple[str, int, str], Use] = {}
+    modules = []
+    for path in sorted(folder.rglob("*.py")):
+        name = path.relative_to(folder).as_posix()
+        try:
+            modules.append(Module(name, parse(path.read_bytes())))
+        except (RecursionError, MemoryError):
+            _add(found, _too_deep(name))
     by_name = {module.name: module for module in modules}
     own = {
         item.name
-        for tree in read.values()
-        for node in ast.walk(tree)
+        for module in modules
+        for node in ast.walk(module.tree)
         if isinstance(node, ast.ClassDef)
         for item in node.body
         if isinstance(item, ast.FunctionDef)
     }
     methods = tuple(name for name in rules.methods if name not in own)
     names = _names(rules)
-    found: dict[tuple[str, int, str], Use] = {}
     for module in modules:
-        reader = _Reader(module, by_name, rules, names, methods)
-        for use in reader.read():
-            found.setdefault(use.key, use)
+        try:
+            for use in _Reader(module, by_name, rules, names, methods).read():
+                _add(found, use)
+        except RecursionError:
+            _add(found, _too_deep(module.path))
     return sorted(found.values(), key=lambda use: use.key)
+
+
+def _add(found: dict[tuple[str, int, str], Use], use: Use) -> None:
+    found.setdefault(use.key, use)
+
+
+def _too_deep(file: str) -> Use:
+    return Use(file, 1, "code that nests too deep to be read", "dodge", "")
 
 
 class _Reader:
