@@ -199,8 +199,12 @@ def test_nothing_in_the_alternates(tmp_path):
         if findings(folder, RUBRIC):
             used.add(alternate.id)
     assert used == {
+        "causal-lm-dropout-of-pytorch",
+        "causal-loss-negative-log-softmax",
+        "causal-loss-of-pytorch",
         "cross-entropy-log-softmax",
         "decoding-python-lists",
+        "gqa-attention-of-pytorch",
         "loop-pytorchs-own-parts",
     }
 
