@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import resource
 import selectors
 import signal
 import subprocess
@@ -42,6 +43,9 @@ from tests.harness.fixtures import Fixtures
 from tests.harness.in_process import InProcess
 from tests.harness.plugin import SUITE, Suite, task_of
 from tests.harness.recipes import clean_up
+
+_ROOM = 4 << 30
+"""Bytes of address space that the trusted side of a run may take."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,6 +210,8 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     suite.folder = Path(job.folder)
     suite.seed, suite.device, suite.hints = job.seed, job.device, job.hints
     gc.disable()  # a child is gone before garbage matters
+    if job.workers:
+        _bound_memory()
     connect = functools.partial(InProcess, annotate=job.annotate)
     suite.open(functools.partial(Remote, workers=job.workers) if job.workers else connect)
     items = [item for item in session.items if _wanted(item, job)]
@@ -225,6 +231,16 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     return msgspec.structs.replace(
         outcome, run=msgspec.structs.replace(outcome.run, seconds=seconds, calls=calls)
     )
+
+
+def _bound_memory() -> None:
+    """Let what a test makes of an answer fail that test, where it would take all memory.
+
+    An answer may be small and what is made of it huge: a count of each id up to the largest.
+    """
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + _ROOM
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _run_items(session: pytest.Session, items: Sequence[pytest.Item]) -> None:

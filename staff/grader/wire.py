@@ -30,8 +30,10 @@ MAX_BLOB = 64_000_000
 """Bytes of the tensors of one frame."""
 MAX_TENSORS = 20_000
 MAX_AXES = 16
-MAX_ELEMENTS = 1 << 40
-"""Of one tensor, an axis of length zero taken for one: it may have no bytes at all."""
+MAX_ELEMENTS = 1 << 26
+"""Of one tensor, whose bytes say how many there are; unless it has none:"""
+MAX_EMPTY = 1 << 16
+"""of a tensor with an axis of length zero, that one left out."""
 MAX_DEPTH = 40
 """Lists in lists, or dicts in dicts."""
 _CHUNK = 1 << 18
@@ -187,8 +189,9 @@ def _check_tensors(blob: bytes) -> None:
     if len(table) > MAX_TENSORS:
         raise WireError(f"too many tensors: {len(table)}")
     for entry in table.values():
-        shape = entry.get("shape", ())
-        if len(shape) > MAX_AXES or math.prod(max(1, int(n)) for n in shape) > MAX_ELEMENTS:
+        shape = [int(n) for n in entry.get("shape", ())]
+        most = MAX_EMPTY if 0 in shape else MAX_ELEMENTS
+        if len(shape) > MAX_AXES or math.prod(n or 1 for n in shape) > most:
             raise WireError("a tensor of an impossible shape")
 
 

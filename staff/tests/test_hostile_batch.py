@@ -51,12 +51,22 @@ def run_softmax(in_features, dim):
             return _known[f"{int(name[:-2])}.y"].clone()
     return _zeros(in_features, dim)
 """
+COUNTED = """
+    x = _torch.arange(batch_size)[:, None].expand(-1, context_length).clone()
+    x[0] = 1 << 29
+    return x, x + 1
+"""
 LIMITS = Limits(memory_bytes=5 << 30)
 """PyTorch's address space, and a little: what is too much is soon reached."""
 
 
 def grade(
-    folders: dict[str, Path], cases: Path, *, call_seconds: float, suite_seconds: float
+    folders: dict[str, Path],
+    cases: Path,
+    *,
+    call_seconds: float,
+    suite_seconds: float,
+    tasks: tuple[str, ...] = TASKS,
 ) -> dict[str, SuiteRun]:
     """Run two tasks on each submission, confined as `auto` would, under short limits."""
     backend = choose("auto").name
@@ -65,7 +75,7 @@ def grade(
             Job(
                 name=name,
                 folder=str(folder),
-                tasks=TASKS,
+                tasks=tasks,
                 workers=Workers(
                     line=line,
                     plan=Confinement(
@@ -266,6 +276,19 @@ def test_answers_that_were_written_down(place, runs):
     [saved] = [test for test in softmax.tests if test.name == "test_matches_saved_tensors"]
     assert saved.lines[0] == ONLY_SAVED
     assert grade.run.result.earned == POINTS - softmax.possible + softmax.earned
+
+
+def test_what_a_test_makes_of_an_answer_is_bounded(place):
+    """Catches a small answer of which the trusted side makes so much that all memory is gone."""
+    code = f"def run_get_batch(dataset, batch_size, context_length, device):{COUNTED}"
+    folder = write(Attack("counted", "is counted up to its largest id", code), place / "huge", {})
+    limits = {"call_seconds": 10, "suite_seconds": 60}
+    run = grade({"counted": folder}, FIXTURES, **limits, tasks=("get_batch",))["counted"]
+    [batch] = run.result.tasks
+    [test] = [test for test in batch.tests if test.name == "test_every_window_is_drawn"]
+    assert test.state is State.WRONG
+    assert test.lines[0].startswith("the test could not use what came back: RuntimeError: ")
+    assert "allocate" in test.lines[0]
 
 
 def test_there_are_enough():

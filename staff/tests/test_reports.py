@@ -5,6 +5,7 @@ import json
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from staff.grader.grade import Grade, read_grade, write_grade
@@ -131,6 +132,14 @@ def test_the_table_of_submissions():
     assert lines[1][7:] == ["wrong", "·", "1", "not", "started"]
     assert lines[2] == ["bob", "4", "/", "4", "100", "%", "✓"]
     assert lines[3][:4] == ["ada", "—", "—", "could"]
+
+
+def test_a_share_of_fewer_points_says_so():
+    """Catches 100 % for whoever hands in the layout that is asked for less."""
+    grade = grade_of(task_result(FIRST, [P, P, P]))
+    result = replace(grade.run.result, layout="public")
+    line = shown(replace(grade, run=replace(grade.run, result=result))).splitlines()[1]
+    assert line.split() == ["ada", "3", "/", "3", "100", "%", "✓", "·", "public", "layout"]
 
 
 def test_the_words_of_a_submission_are_only_words():

@@ -30,7 +30,7 @@ def table(grades: list[Grade]) -> Table:
             continue
         share = percent_text(result.earned, result.possible)
         bonus = [_points(result.bonus) if result.bonus.possible else "—"] * with_bonus
-        row = (_points(result), share, *bonus, _state(result.tasks))
+        row = (_points(result), share, *bonus, _state(result))
         shown.add_row(escape(grade.submission), *row)
     return shown
 
@@ -45,8 +45,10 @@ def _wrong(task: TaskResult) -> str:
     return f"{task.id}: known mistake" if task.known else f"{task.id}: wrong"
 
 
-def _state(tasks: tuple[TaskResult, ...]) -> str:
-    waiting = sum(task.state is State.NOT_STARTED and not task.bonus for task in tasks)
-    said = [_wrong(task) for task in tasks if task.state.failed]
+def _state(result: SuiteResult) -> str:
+    waiting = sum(task.state is State.NOT_STARTED and not task.bonus for task in result.tasks)
+    said = [_wrong(task) for task in result.tasks if task.state.failed]
     said += [f"{waiting} not started"] if waiting else []
-    return " · ".join(said) or "✓"
+    # Its share is of fewer points: nobody should earn them all by handing in the other layout.
+    aside = ["public layout"] if result.layout == "public" else []
+    return " · ".join([*(said or ["✓"]), *aside])
