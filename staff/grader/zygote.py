@@ -155,7 +155,7 @@ class _Zygote:
                 supervise(plan, room, connection, _LIFELINE)
                 submission = enter(plan, room)
                 if plan.spawned:
-                    spawn(plan, submission, connection, request.device)
+                    spawn(plan, room, submission, connection, request.device)
             except OSError as error:
                 _refuse(connection, error)
             else:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from staff.grader.remote import NoWorkerError, Remote, Workers
-from staff.grader.sandbox import Confinement, Limits, bwrap, choose, seccomp
+from staff.grader.sandbox import Confinement, bwrap, choose, seccomp
 from staff.grader.sandbox.choose import BACKENDS, SandboxError
 from staff.grader.sandbox.view import _HARNESS, readable
 from staff.grader.zygote import zygote
@@ -115,8 +115,8 @@ def test_behind_a_fake_bwrap(tmp_path, monkeypatch):
 def test_the_command_of_bwrap(tmp_path, monkeypatch):
     """Catches a wall that is left out."""
     monkeypatch.setattr(bwrap, "program", lambda: "/usr/bin/bwrap")
-    plan = Confinement(backend="bwrap", submission=str(tmp_path), limits=Limits(scratch_bytes=4096))
-    command = bwrap.command(plan, ["python", "-I"])
+    plan = Confinement(backend="bwrap", submission=str(tmp_path))
+    command = bwrap.command(plan, ["python", "-I"], tmp_path / "room")
     assert command[-3:] == ["--", "python", "-I"]
     text = " ".join(command)
     for wall in (
@@ -129,12 +129,13 @@ def test_the_command_of_bwrap(tmp_path, monkeypatch):
         "--cap-drop ALL",
         "--clearenv",
         f"--ro-bind {tmp_path} /submission",
-        "--size 4096 --tmpfs /scratch",
-        "--size 1024 --tmpfs /dev/shm",
+        f"--bind {tmp_path}/room /scratch",
+        "--size 4096 --tmpfs /dev",
+        "--remount-ro /dev",
         "--remount-ro /",
     ):
         assert wall in text
-    assert "--bind " not in text
+    assert text.count(" --bind ") == 1
     assert "fixtures" not in text
 
 

@@ -17,8 +17,14 @@ def program() -> str | None:
     return shutil.which("bwrap")
 
 
-def command(plan: Confinement, inner: Sequence[str]) -> list[str]:
+def command(plan: Confinement, inner: Sequence[str], scratch: Path) -> list[str]:
     """The command that runs `inner` behind bubblewrap's walls.
+
+    Args:
+        plan: how the worker is to be confined.
+        inner: what it runs.
+        scratch: the folder that it may fill; its supervisor counts what is in it, which no file
+            system of bubblewrap's does.
 
     Raises:
         OSError: there is no bwrap.
@@ -26,10 +32,10 @@ def command(plan: Confinement, inner: Sequence[str]) -> list[str]:
     found = program() or shutil.which("bwrap", path=os.defpath)
     if found is None:
         raise OSError("there is no bwrap")
-    return [found, *_options(plan), "--", *inner]
+    return [found, *_options(plan, scratch), "--", *inner]
 
 
-def _options(plan: Confinement) -> Iterator[str]:
+def _options(plan: Confinement, scratch: Path) -> Iterator[str]:
     yield from ("--unshare-all", "--unshare-user", "--disable-userns")
     # Without another process of bubblewrap's beside it, whose arguments could be read.
     yield from ("--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
@@ -45,9 +51,7 @@ def _options(plan: Confinement) -> Iterator[str]:
     for device in devices(plan):
         yield from ("--dev-bind", str(device), str(device))
     yield from ("--ro-bind", plan.submission, str(SUBMISSION))
-    size = plan.limits.scratch_bytes
-    for folder, bytes_ in ((SCRATCH, size), (Path("/dev/shm"), size // 4)):
-        yield from ("--size", str(bytes_), "--tmpfs", str(folder))
+    yield from ("--bind", str(scratch), str(SCRATCH), "--symlink", str(SCRATCH), "/dev/shm")
     yield from ("--symlink", str(SCRATCH), "/tmp") if not _under_tmp(plan) else ()
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(SCRATCH))
     if seccomp.known():

@@ -113,7 +113,7 @@ def _trial(backend: str) -> str | None:
                 supervise(plan, room, theirs)
                 enter(plan, room)
                 if backend == "bwrap":
-                    _say_so_behind(plan, writer)
+                    _say_so_behind(plan, room / "scratch", writer)
                 os.write(writer, b"works")
             except BaseException as error:  # noqa: BLE001 - it becomes a text, in a child that ends
                 os.write(writer, str(error).encode()[:200])
@@ -126,10 +126,10 @@ def _trial(backend: str) -> str | None:
     return None if said.endswith("works") else said.partition("\n")[0] or "it was killed"
 
 
-def _say_so_behind(plan: Confinement, writer: int) -> None:
+def _say_so_behind(plan: Confinement, scratch: Path, writer: int) -> None:
     """Run a Python behind bubblewrap that finds the worker and says so; doesn't return."""
     for fd in (1, 2):
         os.dup2(writer, fd)
     look = "import importlib.util as u; print(end='works' * bool(u.find_spec('staff.grader.wire')))"
-    command = bwrap.command(plan, [sys.executable, "-I", "-c", look])
+    command = bwrap.command(plan, [sys.executable, "-I", "-c", look], scratch)
     os.execv(command[0], command)

@@ -119,7 +119,9 @@ def enter(plan: Confinement, room: Path) -> Path:
     return submission
 
 
-def spawn(plan: Confinement, submission: Path, connection: socket.socket, device: str) -> None:
+def spawn(
+    plan: Confinement, room: Path, submission: Path, connection: socket.socket, device: str
+) -> None:
     """Replace this confined process by a fresh interpreter that serves the submission.
 
     Raises:
@@ -129,7 +131,7 @@ def spawn(plan: Confinement, submission: Path, connection: socket.socket, device
     command = [sys.executable, "-I", "-m", _MODULE]
     command += [str(connection.fileno()), str(submission), device]
     if plan.backend == "bwrap":
-        command = bwrap.command(plan, command)
+        command = bwrap.command(plan, command, room / "scratch")
     os.execv(command[0], command)
 
 

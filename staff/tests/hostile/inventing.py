@@ -146,7 +146,7 @@ run_softmax = _zeros
 for _what in (_os.PRIO_PROCESS, _os.PRIO_PGRP, _os.PRIO_USER):
     _never("priority", lambda: _os.setpriority(_what, 0, -1))
 _never("deadline", lambda: _os.sched_setscheduler(0, _os.SCHED_RR, _os.sched_param(1)))
-_never("oom", lambda: open("/proc/self/oom_score_adj", "w").write("-1000"))
+_never("oom", lambda: open("/proc/self/oom_score_adj", "wb", 0).write(b"-1000"))
 """,
         KEPT,
     ),
