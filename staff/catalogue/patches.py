@@ -14,7 +14,6 @@ import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -157,7 +156,10 @@ def apply(edits: Iterable[Edit], folder: Path, patch: str = "patch") -> None:
             text = _edited(path.read_text(encoding="utf-8"), edit)
         except _MisfitError as misfit:
             raise PatchError(f"{patch}: {file}: {misfit}") from None
+        path.unlink()  # it may be linked to another
         path.write_text(text, encoding="utf-8", newline="\n")
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
+            compiled.unlink()
 
 
 def patched(
@@ -169,27 +171,20 @@ def patched(
         patches: what to apply, in this order.
         solution: the submission to start from.
         destination: the new folder.
-        link: share what stays as it is, bytecode too, with `solution`: for folders that nobody
-            writes to.
+        link: share what stays as it is, bytecode too, with `solution`, which must hold nothing
+            else: for folders that nobody writes to.
 
     Raises:
         PatchError: the destination exists already, or a patch doesn't fit.
     """
     if destination.exists():
         raise PatchError(f"{destination.name}: exists already; name a folder that doesn't")
-    edited = {edit.path for patch in patches for edit in patch.edits}
-    for file in [solution / "adapters.py", *(solution / PACKAGE).rglob("*.py")]:
-        path = file.relative_to(solution)
-        copy = destination / path
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        if not link or path.as_posix() in edited:
-            shutil.copyfile(file, copy)
-            continue
-        os.link(file, copy)
-        compiled = Path(cache_from_source(path))
-        if (solution / compiled).exists():
-            (destination / compiled).parent.mkdir(exist_ok=True)
-            os.link(solution / compiled, destination / compiled)
+    if link:
+        shutil.copytree(solution, destination, copy_function=os.link)
+    else:
+        python_alone = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(solution / PACKAGE, destination / PACKAGE, ignore=python_alone)
+        shutil.copyfile(solution / "adapters.py", destination / "adapters.py")
     for patch in patches:
         apply(patch.edits, destination, patch.id)
     return destination

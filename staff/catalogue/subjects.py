@@ -62,6 +62,7 @@ def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -
     rubric = read_rubric()
     base = patched([], SOLUTION, scratch / "solution")
     compileall.compile_dir(base, quiet=2)
+    reach = {task.id: _reach(rubric, task.id) for task in rubric.tasks}
     found = [Subject("solution", "solution", SOLUTION)]
     catalogue: dict[Kind, Sequence[Patch]] = {
         "mistake": load_mistakes(),
@@ -69,11 +70,9 @@ def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -
     }
     for kind, patches in catalogue.items():
         for patch in patches if kind in kinds else ():
-            reach = _reach(rubric, patch.task)
-            if tasks and not set(tasks) & set(reach):
-                continue
-            folder = patched([patch], base, scratch / patch.id, link=True)
-            found.append(Subject(patch.id, kind, folder, patch, reach))
+            if not tasks or set(tasks) & set(reach[patch.task]):
+                folder = patched([patch], base, scratch / patch.id, link=True)
+                found.append(Subject(patch.id, kind, folder, patch, reach[patch.task]))
     for package in sorted((FOLDER / "alternates").glob("*/cs336_basics")):
         found.append(Subject(package.parent.name, "public", package.parent))
     return [subject for subject in found if subject.kind in kinds]

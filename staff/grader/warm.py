@@ -30,7 +30,7 @@ import torch
 
 from staff.files import quick_folder
 from staff.grader import preloaded  # noqa: F401 - children find it loaded
-from staff.grader.environment import PATIENT
+from staff.grader.environment import ENVIRONMENT
 from staff.grader.fresh import in_words_of
 from staff.grader.grade import SuiteRun
 from staff.grader.remote import Remote, Workers
@@ -104,7 +104,7 @@ def run_warm(
     temporary = {"TMPDIR": folder} if folder else {}
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "staff.grader.warm", str(cases.resolve())],
-        env=_clean(os.environ) | PATIENT | temporary | dict(environment or {}),
+        env=_clean(os.environ) | ENVIRONMENT | temporary | dict(environment or {}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         pass_fds=sorted({job.workers.line for job in jobs if job.workers}),
@@ -137,6 +137,9 @@ class _Forks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        fixtures = session.config.stash[SUITE].fixtures
+        for task in filter(None, {task_of(item) for item in session.items}):
+            fixtures.signatures(task)  # read once, and not by every child
         # What stands now stays: children needn't walk it for garbage, nor copy its pages.
         gc.collect()
         gc.freeze()

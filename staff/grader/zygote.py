@@ -26,7 +26,7 @@ import torch
 
 from staff.files import remove
 from staff.grader import preloaded  # noqa: F401 - workers find it loaded
-from staff.grader.environment import PATIENT
+from staff.grader.environment import ENVIRONMENT
 from staff.grader.sandbox import linux
 from staff.grader.sandbox.confine import enter, spawn, supervise
 from staff.grader.sandbox.plan import Confinement
@@ -73,7 +73,7 @@ def zygote(rules: Rules | None = None, place: Path | None = None) -> Iterator[in
         with theirs:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-m", "staff.grader.zygote", str(theirs.fileno())],
-                env={k: os.environ[k] for k in _KEPT if k in os.environ} | PATIENT,
+                env={k: os.environ[k] for k in _KEPT if k in os.environ} | ENVIRONMENT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],

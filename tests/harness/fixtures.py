@@ -102,6 +102,7 @@ class Fixtures:
         self.seals = _read_seals(folder / SEALS)
         self._entries: dict[str, FixtureEntry] = {}
         self._tasks: dict[str, dict[str, tuple[Case, ...]]] = {}
+        self._signatures: dict[str, list[Signature]] = {}
 
     def cases(self, task_id: str, test: str) -> Cases:
         """The cases of one test.
@@ -138,8 +139,10 @@ class Fixtures:
         Raises:
             FixtureError: the file is missing or damaged.
         """
-        self.task(task_id)
-        return signatures_of(self._entries[task_id])
+        if task_id not in self._signatures:
+            self.task(task_id)
+            self._signatures[task_id] = signatures_of(self._entries[task_id])
+        return self._signatures[task_id]
 
 
 def signatures_of(entry: FixtureEntry) -> list[Signature]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -57,13 +58,14 @@ def prove_origin(submission: Submission) -> None:
     Raises:
         SubmissionError: one was.
     """
+    inside = os.path.join(submission.root, "")
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] not in (PACKAGE, "adapters", "tests"):
             continue
         file = getattr(module, "__file__", None)
         if name == "tests" or name.startswith(_OURS) or not file:
             continue
-        if not Path(file).resolve().is_relative_to(submission.root):
+        if not os.path.realpath(file).startswith(inside):
             raise SubmissionError(f"{name} was imported from outside the submission: {file}")
 
 
