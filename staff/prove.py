@@ -8,6 +8,7 @@ tests.
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import platform
 import sys
@@ -30,6 +31,7 @@ from staff.catalogue.patches import (
     load_mistakes,
     patched,
 )
+from staff.catalogue.subjects import reach_of
 from staff.files import quick_folder
 from staff.grader.grade import SuiteRun
 from staff.grader.intake import opened
@@ -41,7 +43,7 @@ from staff.paths import ROOT, SOLUTION
 from staff.proofs.frames import fuzz
 from staff.proofs.killing import killed_moments
 from tests.harness.fixtures import FIXTURES
-from tests.harness.results import State
+from tests.harness.results import Points, State
 from tests.harness.rubric import Rubric, read_rubric
 
 REPORT = ROOT / "docs" / "proof.md"
@@ -70,7 +72,7 @@ def _how(rubric: Rubric, sandbox: str) -> Grading:
 
 
 def judge(
-    patches: Sequence[Patch], rubric: Rubric, scratch: Path, *, whole: bool = True
+    patches: Sequence[Patch], rubric: Rubric, scratch: Path, *, whole: bool = False
 ) -> list[Verdict]:
     """Grade the solution with each patch by itself, and hold the points against the promise.
 
@@ -80,15 +82,15 @@ def judge(
         patches: mistakes and alternates.
         rubric: the assignment.
         scratch: a folder for the patched copies.
-        whole: run every test. Otherwise those of tasks whose answers the patch can change.
+        whole: run every test. Otherwise those of the tasks of its part that the patch can reach.
     """
-    how, jobs = _how(rubric, "auto"), []
+    how, reach, jobs = _how(rubric, "auto"), reach_of(rubric), []
     with ExitStack() as stack:
         line = stack.enter_context(zygote(how.rules))
         for number, patch in enumerate(patches):
             folder = patched([patch], SOLUTION, scratch / patch.id)
             copy = stack.enter_context(opened(folder)).folder
-            tasks = () if whole else rubric.reached_from(patch.task)
+            tasks = () if whole else reach[patch.task]
             for name, workers in ((patch.id, line), (f"{patch.id}{_FREE}", None)):
                 job = how.job(name, copy, number, workers)
                 jobs.append(msgspec.structs.replace(job, tasks=tasks))
@@ -157,9 +159,8 @@ def _earned(run: SuiteRun) -> str:
     result = run.result
     if result is None:
         return "—"
-    bonus = f" + {result.bonus.earned:.2f} / {result.bonus.possible:g}"
-    points = f"{result.earned:.2f} / {result.possible:g}"
-    return points + bonus * bool(result.bonus.possible)
+    run_of = Points.of(task for task in result.tasks if task.state is not State.NOT_RUN)
+    return f"{run_of.earned:.2f} / {run_of.possible:g}"
 
 
 def report(verdicts: Sequence[Verdict], protocol: str) -> str:
@@ -184,6 +185,8 @@ def report(verdicts: Sequence[Verdict], protocol: str) -> str:
     lines += [
         f"- protocol: {protocol}",
         "",
+        "Points are those of the tasks whose tests were run: those that a patch can reach.",
+        "",
         "| submission | kind | points | |",
         "|---|---|---|---|",
     ]
@@ -193,9 +196,15 @@ def report(verdicts: Sequence[Verdict], protocol: str) -> str:
 
 def main() -> None:
     """Prove everything; exit 1 where something falls short."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--whole", action="store_true", help="run every test on every patch, which takes hours"
+    )
+    chosen = parser.parse_args()
     rubric = read_rubric()
     with TemporaryDirectory(prefix="proof-", dir=quick_folder()) as scratch:
-        verdicts = judge([*load_mistakes(), *load_alternates()], rubric, Path(scratch))
+        patches: list[Patch] = [*load_mistakes(), *load_alternates()]
+        verdicts = judge(patches, rubric, Path(scratch), whole=chosen.whole)
     verdicts += judge_public(rubric)
     verdicts += judge_kills()
     REPORT.write_text(report(verdicts, judge_protocol()), "utf-8")

@@ -62,7 +62,7 @@ def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -
     rubric = read_rubric()
     base = patched([], SOLUTION, scratch / "solution")
     compileall.compile_dir(base, quiet=2)
-    reach = {task.id: _reach(rubric, task.id) for task in rubric.tasks}
+    reach = reach_of(rubric)
     found = [Subject("solution", "solution", SOLUTION)]
     catalogue: dict[Kind, Sequence[Patch]] = {
         "mistake": load_mistakes(),
@@ -76,6 +76,11 @@ def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -
     for package in sorted((FOLDER / "alternates").glob("*/cs336_basics")):
         found.append(Subject(package.parent.name, "public", package.parent))
     return [subject for subject in found if subject.kind in kinds]
+
+
+def reach_of(rubric: Rubric) -> dict[str, tuple[str, ...]]:
+    """For each task, those of its own part whose answers a patch on it can change."""
+    return {task.id: _reach(rubric, task.id) for task in rubric.tasks}
 
 
 def _reach(rubric: Rubric, task_id: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ SAMPLE = random.Random(336)
 def test_a_sample_of_the_catalogue(tmp_path):
     """Catches a mistake that keeps its points, and another result through the sandbox."""
     sample = [*SAMPLE.sample(load_mistakes(), 28), *SAMPLE.sample(load_alternates(), 12)]
-    verdicts = judge(sample, read_rubric(), tmp_path, whole=False)
+    verdicts = judge(sample, read_rubric(), tmp_path)
     assert len(verdicts) == 40
     assert {v.name: v.problem for v in verdicts if v.problem} == {}
 
