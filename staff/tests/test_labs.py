@@ -300,3 +300,9 @@ def test_the_page_shows_each_lab(name):
     assert f"python -m labs.{name}\n" in section
     (picture,) = re.findall(r"\]\((figures/labs/[a-z-]+\.svg)\)", section)
     assert (ROOT / "docs" / picture).is_file()
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_the_handout_sends_readers_to_each_lab(name):
+    """Catches a lab that nobody is told of where it belongs."""
+    assert f"`python -m labs.{name}" in (ROOT / "handout.md").read_text("utf-8")
