@@ -76,7 +76,8 @@ def judge(
 ) -> list[Verdict]:
     """Grade the solution with each patch by itself, and hold the points against the promise.
 
-    Each is graded twice, in the sandbox and in the grader's own process: the results must be equal.
+    Each is graded twice, in the sandbox and in the grader's own process: what they come to must
+    be equal.
 
     Args:
         patches: mistakes and alternates.
@@ -135,9 +136,22 @@ def _verdict(patch: Patch, confined: SuiteRun, free: SuiteRun) -> Verdict:
         kind, problem = "alternate", _short_of_all(confined)
     else:
         kind, problem = "mistake", _keeps_points(patch, confined)
-    if problem is None and confined.result != free.result:
+    if problem is None and _told(confined) != _told(free):
         problem = "another result in process than in the sandbox"
     return Verdict(patch.id, kind, _earned(confined), problem)
+
+
+def _told(run: SuiteRun) -> list[object]:
+    """What a result comes to: the points, which tests fail, and what is known of the cause.
+
+    Not the numbers of single tests: some submissions answer by chance, some tests tell the memory
+    that they measured, and where there is too little of it depends on the sandbox.
+    """
+    return [
+        (task.id, task.earned, task.known, task.blames, task.told)
+        + tuple((test.name, test.counted, test.state.failed) for test in task.tests)
+        for task in (run.result.tasks if run.result else ())
+    ]
 
 
 def _short_of_all(run: SuiteRun) -> str | None:
