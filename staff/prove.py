@@ -147,10 +147,13 @@ def _told(run: SuiteRun) -> list[object]:
     Not the numbers of single tests: some submissions answer by chance, some tests tell the memory
     that they measured, and where there is too little of it depends on the sandbox.
     """
+    tasks = run.result.tasks if run.result else ()
     return [
-        (task.id, task.earned, task.known, task.blames, task.told)
-        + tuple((test.name, test.counted, test.state.failed) for test in task.tests)
-        for task in (run.result.tasks if run.result else ())
+        (
+            *(task.id, task.earned, task.known, task.blames, task.told),
+            *((test.name, test.counted, test.state.failed) for test in task.tests),
+        )
+        for task in tasks
     ]
 
 
