@@ -13,14 +13,14 @@ _MEMORY = Path("/dev/shm")
 _ROOM = 1 << 30
 
 
-def quick_folder() -> str | None:
+def quick_folder() -> Path | None:
     """Where to make many small files that are soon gone: in memory, where there is room.
 
     None stands for where temporary files go otherwise.
     """
     with contextlib.suppress(OSError):
         if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
-            return str(_MEMORY)
+            return _MEMORY
     return None
 
 

@@ -90,7 +90,7 @@ def judge(
         line = stack.enter_context(zygote(how.rules))
         for number, patch in enumerate(patches):
             folder = patched([patch], SOLUTION, scratch / patch.id)
-            copy = stack.enter_context(opened(folder)).folder
+            copy = stack.enter_context(opened(folder, quick_folder())).folder
             tasks = () if whole else reach[patch.task]
             for name, workers in ((patch.id, line), (f"{patch.id}{_FREE}", None)):
                 job = how.job(name, copy, number, workers)

@@ -6,11 +6,11 @@ import torch.nn.functional as F
 from tests.harness import ours, task
 from tests.harness.compare import check, check_close
 from tests.harness.properties import (
-    check_deterministic,
     check_dtype_kept,
     check_gradients,
     check_gradients_reach,
     check_inputs_kept,
+    check_memory,
     check_memory_layouts,
     check_no_strangers,
     check_parameters,
@@ -117,10 +117,7 @@ def test_attention_of_each_item(adapters, draw):
 def test_attention_memory(adapters, draw):
     """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
     arguments = attention_arguments(draw, random_mask(draw))
-    check_deterministic(adapters.run_scaled_dot_product_attention, arguments)
-    check_inputs_kept(adapters.run_scaled_dot_product_attention, arguments)
-    for name in ("Q", "K", "V"):
-        check_memory_layouts(adapters.run_scaled_dot_product_attention, arguments, name)
+    check_memory(adapters.run_scaled_dot_product_attention, arguments, "Q", "K", "V")
 
 
 @ours
@@ -219,9 +216,7 @@ def test_multihead_is_causal(adapters, draw):
 def test_multihead_memory(adapters, draw):
     """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
     arguments = multihead_arguments(draw)
-    check_deterministic(adapters.run_multihead_self_attention, arguments)
-    check_inputs_kept(adapters.run_multihead_self_attention, arguments)
-    check_memory_layouts(adapters.run_multihead_self_attention, arguments, "in_features")
+    check_memory(adapters.run_multihead_self_attention, arguments, "in_features")
 
 
 @ours

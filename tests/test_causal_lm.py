@@ -13,9 +13,9 @@ from tests.harness.properties import (
     check_inputs_kept,
     check_memory_layouts,
     check_no_strangers,
-    check_parameters,
     check_placed,
     check_truncated_normal,
+    check_weights,
     value_of,
 )
 
@@ -49,14 +49,6 @@ TRUNK_SHAPES = {
 }
 
 
-def trunk_weights(draw):
-    """Random weights of a trunk; gains around one."""
-    return {
-        name: 1 + 0.3 * draw.normal(*shape) if len(shape) == 1 else draw.normal(*shape, scale=0.35)
-        for name, shape in TRUNK_SHAPES.items()
-    }
-
-
 def silent_weights(width):
     """Weights of a trunk of one layer, `width` features and four heads, which passes ones along."""
     square = torch.zeros(width, width)
@@ -77,7 +69,7 @@ def silent_weights(width):
 
 def lm_arguments(draw):
     """Arguments of `run_causal_lm`."""
-    weights = {f"trunk.{name}": weight for name, weight in trunk_weights(draw).items()}
+    weights = {f"trunk.{name}": weight for name, weight in draw.weights(TRUNK_SHAPES).items()}
     weights["lm_head.weight"] = draw.normal(11, 16, scale=0.35)
     return {**SIZES, "weights": weights, "token_ids": draw.integers(11, 2, 6)}
 
@@ -229,9 +221,7 @@ def test_trunk_module(adapters, draw):
         inputs=[draw.integers(11, 4, 8)],
         cotangent=draw.normal(4, 8, 16),
     )
-    check_parameters(seen["parameters"], TRUNK_SHAPES)
-    extra = set(seen["state"]) - set(TRUNK_SHAPES)
-    check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
+    check_weights(seen, TRUNK_SHAPES)
     check_gradients_reach(seen["gradients"])
 
 

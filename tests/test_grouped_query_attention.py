@@ -6,15 +6,13 @@ import torch.nn.functional as F
 from tests.harness import ours, task
 from tests.harness.compare import check, check_close
 from tests.harness.properties import (
-    check_deterministic,
     check_gradients,
     check_gradients_reach,
-    check_inputs_kept,
-    check_memory_layouts,
+    check_memory,
     check_no_strangers,
-    check_parameters,
     check_placed,
     check_truncated_normal,
+    check_weights,
     value_of,
 )
 
@@ -79,9 +77,7 @@ def test_gqa_is_causal(adapters, draw):
 def test_gqa_memory(adapters, draw):
     """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
     arguments = gqa_arguments(draw)
-    check_deterministic(adapters.run_grouped_query_attention, arguments)
-    check_inputs_kept(adapters.run_grouped_query_attention, arguments)
-    check_memory_layouts(adapters.run_grouped_query_attention, arguments, "in_features")
+    check_memory(adapters.run_grouped_query_attention, arguments, "in_features")
 
 
 @ours
@@ -113,9 +109,7 @@ def test_gqa_module(adapters, draw):
         inputs=[draw.normal(3, 5, 16)],
         cotangent=draw.normal(3, 5, 16),
     )
-    check_parameters(seen["parameters"], SHAPES)
-    extra = set(seen["state"]) - set(SHAPES)
-    check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
+    check_weights(seen, SHAPES)
     check_gradients_reach(seen["gradients"])
     wide = {"d_model": 160, "num_heads": 4, "num_kv_heads": 2}
     seen = adapters.probe("module", symbol=GQA, arguments=wide, seed=4)

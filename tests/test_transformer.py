@@ -5,15 +5,13 @@ import torch
 from tests.harness import ours, task
 from tests.harness.compare import check, check_close
 from tests.harness.properties import (
-    check_deterministic,
     check_gradients_reach,
-    check_inputs_kept,
-    check_memory_layouts,
+    check_memory,
     check_no_strangers,
-    check_parameters,
     check_placed,
     check_rows_alone,
     check_truncated_normal,
+    check_weights,
     value_of,
 )
 
@@ -48,19 +46,11 @@ LM_SHAPES = {
 }
 
 
-def weights_of(draw, shapes):
-    """Random weights for the given names and shapes; gains around one."""
-    return {
-        name: 1 + 0.3 * draw.normal(*shape) if len(shape) == 1 else draw.normal(*shape, scale=0.35)
-        for name, shape in shapes.items()
-    }
-
-
 def block_arguments(draw):
     """Arguments of `run_transformer_block`."""
     return {
         **BLOCK_SIZES,
-        "weights": weights_of(draw, BLOCK_SHAPES),
+        "weights": draw.weights(BLOCK_SHAPES),
         "in_features": draw.normal(3, 6, 8),
     }
 
@@ -69,7 +59,7 @@ def lm_arguments(draw):
     """Arguments of `run_transformer_lm`."""
     return {
         **LM_SIZES,
-        "weights": weights_of(draw, LM_SHAPES),
+        "weights": draw.weights(LM_SHAPES),
         "in_indices": draw.integers(11, 2, 6),
     }
 
@@ -160,9 +150,7 @@ def test_block_of_each_item(adapters, draw):
 def test_block_memory(adapters, draw):
     """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
     arguments = block_arguments(draw)
-    check_deterministic(adapters.run_transformer_block, arguments)
-    check_inputs_kept(adapters.run_transformer_block, arguments)
-    check_memory_layouts(adapters.run_transformer_block, arguments, "in_features")
+    check_memory(adapters.run_transformer_block, arguments, "in_features")
 
 
 @ours
@@ -176,9 +164,7 @@ def test_block_module(adapters, draw):
         inputs=[draw.normal(2, 5, 8)],
         cotangent=draw.normal(2, 5, 8),
     )
-    check_parameters(seen["parameters"], BLOCK_SHAPES)
-    extra = set(seen["state"]) - set(BLOCK_SHAPES)
-    check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
+    check_weights(seen, BLOCK_SHAPES)
     check_gradients_reach(seen["gradients"])
 
 
@@ -203,7 +189,7 @@ def test_block_device_and_dtype(adapters, draw):
 @task("transformer_block")
 def test_block_of_any_leading_axes(adapters, draw):
     """A single sequence, or two leading axes, as well as a batch."""
-    weights, x = weights_of(draw, BLOCK_SHAPES), draw.normal(2, 3, 5, 8)
+    weights, x = draw.weights(BLOCK_SHAPES), draw.normal(2, 3, 5, 8)
 
     def run(inputs):
         seen = adapters.probe(
@@ -258,8 +244,7 @@ def test_lm_is_causal(adapters, draw):
 def test_lm_memory(adapters, draw):
     """The ids and weights stay as they were, and two calls agree."""
     arguments = lm_arguments(draw)
-    check_deterministic(adapters.run_transformer_lm, arguments)
-    check_inputs_kept(adapters.run_transformer_lm, arguments)
+    check_memory(adapters.run_transformer_lm, arguments)
 
 
 @ours
@@ -293,9 +278,7 @@ def test_lm_module(adapters, draw):
         inputs=[draw.integers(11, 4, 8)],
         cotangent=draw.normal(4, 8, 11),
     )
-    check_parameters(seen["parameters"], LM_SHAPES)
-    extra = set(seen["state"]) - set(LM_SHAPES)
-    check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
+    check_weights(seen, LM_SHAPES)
     check_gradients_reach(seen["gradients"])
 
 

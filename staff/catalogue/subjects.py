@@ -9,13 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from staff.catalogue.patches import (
-    FOLDER,
-    Patch,
-    load_alternates,
-    load_mistakes,
-    patched,
-)
+from staff.catalogue.patches import FOLDER, Patch, load_alternates, load_mistakes, patched
 from staff.paths import SOLUTION
 from tests.harness.rubric import Rubric, Task, read_rubric
 

@@ -101,7 +101,7 @@ def run_warm(
         HarnessError: the process stopped before every job was done.
     """
     folder = quick_folder()
-    temporary = {"TMPDIR": folder} if folder else {}
+    temporary = {"TMPDIR": str(folder)} if folder else {}
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "staff.grader.warm", str(cases.resolve())],
         env=_clean(os.environ) | ENVIRONMENT | temporary | dict(environment or {}),

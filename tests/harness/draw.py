@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -19,3 +21,12 @@ class Draw:
     def integers(self, high: int, *shape: int) -> Tensor:
         """Integers from 0 to `high - 1`."""
         return torch.randint(high, shape, generator=self._generator)
+
+    def weights(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
+        """Weights for the given names and shapes; those of one axis are gains, around one."""
+        return {
+            name: 1 + 0.3 * self.normal(*shape)
+            if len(shape) == 1
+            else self.normal(*shape, scale=0.35)
+            for name, shape in shapes.items()
+        }

@@ -83,6 +83,21 @@ def check_deterministic(adapter: Adapter, arguments: Arguments) -> None:
     check_close(adapter(**arguments), adapter(**arguments), UNLIKE_ANSWERS, limit=0.0)
 
 
+def check_memory(adapter: Adapter, arguments: Arguments, *names: str) -> None:
+    """Two calls agree, inputs stay, and those of `names` may lie in memory as they like."""
+    check_deterministic(adapter, arguments)
+    check_inputs_kept(adapter, arguments)
+    for name in names:
+        check_memory_layouts(adapter, arguments, name)
+
+
+def check_weights(seen: Mapping[str, Plain], expected: Mapping[str, tuple[int, ...]]) -> None:
+    """A probed module has exactly these parameters, and nothing else is saved with it."""
+    check_parameters(seen["parameters"], expected)
+    extra = set(seen["state"]) - set(expected)
+    check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
+
+
 def check_parameters(
     parameters: Mapping[str, Plain], expected: Mapping[str, tuple[int, ...]]
 ) -> None:
