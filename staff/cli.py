@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import gc
 import io
 import sys
 import tempfile
@@ -113,6 +114,7 @@ def grade(
             saved=saved,
             **batch.settings,
         )
+        gc.freeze()  # what is loaded stays, and is no garbage to look for beside each submission
         for done in grade_all(submissions, how, lambda *found: batch.kept(out, *found)):
             write_reports(done, rubric, out / done.submission)
             grades[done.submission] = done

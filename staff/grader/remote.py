@@ -91,6 +91,7 @@ class Remote:
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
         *,
+        inputs: bool = False,
         refusal: bool = False,
     ) -> Answer | Raised:
         """Call an adapter; see `Bridge.call`."""
@@ -100,6 +101,7 @@ class Remote:
             "arguments": dict(arguments),
             "cotangent": cotangent,
             "wrt": list(wrt),
+            "inputs": inputs,
             "on_cpu": refusal and self.device != "cpu",
         }
         reply = self._ask(request, f"`{adapter}`")

@@ -138,8 +138,12 @@ class _Forks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         fixtures = session.config.stash[SUITE].fixtures
+        # Read and worked out once, and not by every child.
         for task in filter(None, {task_of(item) for item in session.items}):
-            fixtures.signatures(task)  # read once, and not by every child
+            fixtures.signatures(task)
+        for item in session.items:
+            _ = item.location
+        session.config.pluginmanager.unregister(name="terminalreporter")  # nobody would see it
         # What stands now stays: children needn't walk it for garbage, nor copy its pages.
         gc.collect()
         gc.freeze()

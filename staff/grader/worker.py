@@ -78,6 +78,7 @@ def _answer(bridge: InProcess, request: dict[str, Any], guard: Guard | None) -> 
                 arguments,
                 request["cotangent"],
                 request["wrt"],
+                inputs=request["inputs"],
                 # Explained when asked, so that it can't be told which calls must be refused.
                 refusal=request["on_cpu"] or bridge.device == "cpu",
             )

@@ -50,7 +50,7 @@ def test_calls(tmp_path):
     """Catches an answer, an error, or a missing adapter that arrives as one of the others."""
     bridge = InProcess(locate(submission(tmp_path / "s", added={"adapters.py": BAD})))
     x = torch.zeros(2)
-    answer = bridge.call("run_silu", {"in_features": x})
+    answer = bridge.call("run_silu", {"in_features": x}, inputs=True)
     assert isinstance(answer, Answer)
     assert answer.output[1].tolist() == answer.inputs["in_features"].tolist() == [1, 1]
     assert x.tolist() == [0, 0]

@@ -26,7 +26,7 @@ class Answer:
 
     output: Plain
     inputs: dict[str, Plain] = field(default_factory=dict)
-    """The arguments as they are after the call."""
+    """The arguments as they are after the call, where they were asked for."""
     gradients: dict[str, Tensor | None] = field(default_factory=dict)
     """For each argument asked for, its gradient for the cotangent; None if none reached it."""
     device: str = "cpu"
@@ -80,11 +80,13 @@ class Bridge(Protocol):
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
         *,
+        inputs: bool = False,
         refusal: bool = False,
     ) -> Answer | Raised:
         """Call an adapter with fresh copies of `arguments`.
 
-        With a `cotangent`, the answer holds the gradients with respect to the arguments `wrt`.
+        With a `cotangent`, the answer holds the gradients with respect to the arguments `wrt`;
+        with `inputs`, what the call has left in its arguments.
         A call that must be refused runs on the CPU, since a look-up out of range on a GPU ends the
         whole process, and its exception is not explained.
 
@@ -117,7 +119,7 @@ class Adapter:
 
     def __call__(self, **arguments: Plain) -> Plain:
         """Run it and return its output alone."""
-        return self.answer(arguments).output
+        return self._answer(arguments).output
 
     def answer(
         self,
@@ -125,14 +127,24 @@ class Adapter:
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
     ) -> Answer:
-        """Run it and return everything that came back.
+        """Run it and return everything that can come back.
 
         Raises:
             NotStarted: a stub was reached, or the adapter is missing.
             Crashed: the submission raised anything else.
             WrongAnswer: the output is on another device than the inputs.
         """
-        reply = self._call(arguments, cotangent, wrt)
+        return self._answer(arguments, cotangent, wrt, inputs=True)
+
+    def _answer(
+        self,
+        arguments: Mapping[str, Plain],
+        cotangent: Tensor | None = None,
+        wrt: Sequence[str] = (),
+        *,
+        inputs: bool = False,
+    ) -> Answer:
+        reply = self._call(arguments, cotangent, wrt, inputs=inputs)
         if isinstance(reply, Raised):
             raise Crashed(*_crash_lines(self.name, reply)) from reply.error
         asked = self._adapters.bridge.device.partition(":")[0]
@@ -161,11 +173,12 @@ class Adapter:
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
         *,
+        inputs: bool = False,
         refusal: bool = False,
     ) -> Answer | Raised:
         try:
             reply = self._adapters.bridge.call(
-                self.name, arguments, cotangent, wrt, refusal=refusal
+                self.name, arguments, cotangent, wrt, inputs=inputs, refusal=refusal
             )
         except Missing as missing:
             raise NotStarted(f"{missing}; add it to your adapters") from None

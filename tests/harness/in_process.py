@@ -56,6 +56,7 @@ class InProcess:
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
         *,
+        inputs: bool = False,
         refusal: bool = False,
     ) -> Answer | Raised:
         """Call an adapter; see `Bridge.call`."""
@@ -72,7 +73,8 @@ class InProcess:
                 _restore_torch()
                 gradients = _gradients(output, real, cotangent, wrt)
             where = output.device.type if isinstance(output, Tensor) else self.device
-            return Answer(plain(output), after_call(real), gradients, where)
+            left = after_call(real) if inputs else {}
+            return Answer(plain(output), left, gradients, where)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer

@@ -23,6 +23,8 @@ Plain = Any
 """Documentation only: the type of plain data is recursive, and checked by `plain` at run time."""
 
 _TAG = "$"
+_ATOMS = {type(None), bool, int, str}
+"""What JSON says as it is."""
 
 
 def pack(value: Plain, tensors: dict[str, Tensor], name: str) -> Plain:
@@ -31,6 +33,8 @@ def pack(value: Plain, tensors: dict[str, Tensor], name: str) -> Plain:
     Raises:
         TypeError: `value` is not plain data.
     """
+    if type(value) in _ATOMS:
+        return value
     if isinstance(value, Tensor):
         while name in tensors:  # the keys 1 and "1" of a dict, say
             name += "'"
@@ -48,12 +52,13 @@ def pack(value: Plain, tensors: dict[str, Tensor], name: str) -> Plain:
         ]
         return {_TAG: "dict", "items": items}
     if isinstance(value, list | tuple):
-        items = [pack(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
+        items = list(value)
+        if not _ATOMS.issuperset(map(type, items)):
+            items = [pack(item, tensors, f"{name}.{i}") for i, item in enumerate(items)]
         return items if isinstance(value, list) else {_TAG: "tuple", "items": items}
-    if type(value) is float and not math.isfinite(value):
-        return {_TAG: "float", "text": str(value)}  # JSON would make it null
-    if value is None or type(value) in (bool, int, float, str):
-        return value
+    if type(value) is float:
+        # JSON would make null of an infinity.
+        return value if math.isfinite(value) else {_TAG: "float", "text": str(value)}
     raise TypeError(f"{type(value).__name__} is not plain data")
 
 
@@ -65,6 +70,8 @@ def unpack(packed: Plain, tensors: Mapping[str, Tensor]) -> Plain:
         KeyError: a tensor is missing.
     """
     if isinstance(packed, list):
+        if _ATOMS.issuperset(map(type, packed)):
+            return packed
         return [unpack(item, tensors) for item in packed]
     if not isinstance(packed, dict):
         return packed
@@ -119,7 +126,7 @@ def plain(value: Any) -> Plain:
     """
     if isinstance(value, Tensor):
         return torch.Tensor.clone(torch.Tensor.cpu(torch.Tensor.detach(value)))
-    if value is None or type(value) in (bool, int, float, str, bytes):
+    if type(value) in _ATOMS or type(value) in (float, bytes):
         return value
     if type(value) is dict:
         return {plain(key): plain(item) for key, item in value.items()}

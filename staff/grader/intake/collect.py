@@ -80,6 +80,8 @@ class _Collector:
         self._take_folder(PACKAGE, everything=True)
         _make_folder(self._folder / PACKAGE)
         self._take(_ADAPTERS[public], (self._tests if public else self._top)["adapters.py"])
+        if not self._top.keys() - {PACKAGE, "adapters.py"}:
+            return  # there is nothing else that an import could mean
         while self._waiting:
             path, content = self._waiting.popleft()
             for module in imported(content, path):

@@ -29,10 +29,12 @@ class Module:
         """Dotted names that a name may stand for."""
         self.stars: list[str] = []
         """Modules of which everything is imported."""
-        self.used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
         self.texts: dict[str, str] = {}
         """Names of constant strings."""
-        for node in ast.walk(tree):
+        nodes = list(ast.walk(tree))
+        self.used = {node.id for node in nodes if isinstance(node, ast.Name)}
+        self.classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+        for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._bind_imports(node)
             else:

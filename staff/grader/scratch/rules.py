@@ -10,6 +10,7 @@ import sys
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 
@@ -75,10 +76,13 @@ class Names:
             elif value is not None:
                 above, _, last = name.rpartition(".")
                 self.members.append((name, look_up(above), last, value))
+        self._rules = rules
         self._modules = {name for name in rules.forbidden if not name.endswith(".*")}
         self.of: dict[int, str] = {}
         for name, _, _, value in sorted(self.members, key=lambda member: member[0].count(".")):
             self.of.setdefault(id(value), name)
+        self.forbidden = lru_cache(maxsize=10_000)(self._forbidden)
+        """Gives the name that reports use, if a dotted name leads to something forbidden."""
 
     def canonical(self, name: str) -> str | None:
         """The name under which reports speak of a name; None for a module that is not forbidden."""
@@ -86,6 +90,16 @@ class Names:
         if isinstance(value, types.ModuleType):
             return name if name in self._modules else None
         return self.of.get(id(value), name)
+
+    def _forbidden(self, dotted: str) -> str | None:
+        parts = dotted.split(".")
+        for length in range(1, len(parts) + 1):
+            if parts[length - 1].startswith("__"):
+                break
+            name = self.canonical(".".join(parts[:length]))
+            if name is not None and self._rules.forbids(name):
+                return name
+        return None
 
     def _walk(self, name: str, module: types.ModuleType, seen: set[int]) -> None:
         if id(module) in seen:

@@ -55,8 +55,7 @@ def uses(folder: Path, rules: Rules) -> list[Use]:
     own = {
         item.name
         for module in modules
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.ClassDef)
+        for node in module.classes
         for item in node.body
         if isinstance(item, ast.FunctionDef)
     }
@@ -196,15 +195,7 @@ class _Reader:
                 yield self._use(node, name, "dodge")
 
     def _forbidden(self, meaning: str) -> str | None:
-        """The name that reports use, if a dotted name leads to something forbidden."""
-        parts = meaning.removeprefix(ABSOLUTE).split(".")
-        for length in range(1, len(parts) + 1):
-            if parts[length - 1].startswith("__"):
-                break
-            name = self._names.canonical(".".join(parts[:length]))
-            if name is not None and self._rules.forbids(name):
-                return name
-        return None
+        return self._names.forbidden(meaning.removeprefix(ABSOLUTE))
 
     def _speaks_of(self, text: str) -> bool:
         return _torch(text) or self._forbidden(text) is not None
