@@ -9,9 +9,7 @@ from tests.harness.properties import (
     check_dtype_kept,
     check_gradients,
     check_gradients_reach,
-    check_inputs_kept,
     check_memory,
-    check_memory_layouts,
     check_no_strangers,
     check_parameters,
     check_placed,
@@ -414,7 +412,6 @@ def test_multihead_rope_refuses_positions_beyond(adapters, draw):
 
 @task("multihead_attention_rope")
 def test_multihead_rope_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
     arguments = rope_arguments(draw, torch.arange(6))
-    check_inputs_kept(adapters.run_multihead_self_attention_with_rope, arguments)
-    check_memory_layouts(adapters.run_multihead_self_attention_with_rope, arguments, "in_features")
+    check_memory(adapters.run_multihead_self_attention_with_rope, arguments, "in_features")

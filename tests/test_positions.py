@@ -8,6 +8,7 @@ from tests.harness.properties import (
     check_dtype_kept,
     check_gradients,
     check_inputs_kept,
+    check_memory,
     check_memory_layouts,
     check_no_strangers,
     check_placed,
@@ -92,10 +93,9 @@ def test_sinusoidal_far_out(adapters, cases):
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
     arguments = sinusoidal_arguments(draw.normal(3, 5, 6), torch.arange(5))
-    check_inputs_kept(adapters.run_sinusoidal_positions, arguments)
-    check_memory_layouts(adapters.run_sinusoidal_positions, arguments, "in_features")
+    check_memory(adapters.run_sinusoidal_positions, arguments, "in_features")
 
 
 @ours
@@ -377,11 +377,10 @@ def test_converted_weights_give_the_same_scores(adapters, draw):
 @ours
 @task("rope_conversion")
 def test_conversion_memory(adapters, draw):
-    """Weights that are not contiguous are converted alike, and stay as they were."""
+    """Weights that are not contiguous are converted alike, stay, and two calls agree."""
     for adapter in (adapters.run_adjacent_to_half_split, adapters.run_half_split_to_adjacent):
         arguments = {"weight": draw.normal(12, 4), "num_heads": 2}
-        check_inputs_kept(adapter, arguments)
-        check_memory_layouts(adapter, arguments, "weight")
+        check_memory(adapter, arguments, "weight")
 
 
 @ours

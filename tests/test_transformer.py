@@ -22,7 +22,7 @@ LM_SIZES = {
     "vocab_size": 11,
     "context_length": 10,
     "d_model": 8,
-    "num_layers": 3,
+    "num_layers": 2,
     "num_heads": 2,
     "d_ff": 12,
     "rope_theta": 10000.0,
@@ -40,7 +40,7 @@ BLOCK_SHAPES = {
 }
 LM_SHAPES = {
     "token_embeddings.weight": (11, 8),
-    **{f"layers.{i}.{name}": shape for i in range(3) for name, shape in BLOCK_SHAPES.items()},
+    **{f"layers.{i}.{name}": shape for i in range(2) for name, shape in BLOCK_SHAPES.items()},
     "ln_final.weight": (8,),
     "lm_head.weight": (11, 8),
 }

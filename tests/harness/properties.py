@@ -18,29 +18,38 @@ UNLIKE_ANSWERS = "two equal calls give unlike answers"
 
 def check_inputs_kept(adapter: Adapter, arguments: Arguments) -> None:
     """The tensors that were passed in hold the same values after the call."""
-    after = adapter.answer(arguments).inputs
-    for name, before in arguments.items():
-        if isinstance(before, Tensor):
-            check_close(after[name], before, f"`{name}` was changed by the call", limit=0.0)
+    _check_kept(adapter.answer(arguments).inputs, arguments)
 
 
 def check_memory_layouts(adapter: Adapter, arguments: Arguments, name: str) -> None:
     """The argument `name` gives the same answer from strided memory and from an expanded view."""
+    _check_layouts(adapter, arguments, name, adapter(**arguments))
+
+
+def check_memory(adapter: Adapter, arguments: Arguments, *names: str) -> None:
+    """Inputs stay, two calls agree, and the inputs `names` may lie in memory as they like."""
+    first = adapter.answer(arguments)
+    _check_kept(first.inputs, arguments)
+    check_close(adapter(**arguments), first.output, UNLIKE_ANSWERS, limit=0.0)
+    for name in names:
+        _check_layouts(adapter, arguments, name, first.output)
+
+
+def _check_kept(after: Arguments, before: Arguments) -> None:
+    for name, value in before.items():
+        if isinstance(value, Tensor):
+            check_close(after[name], value, f"`{name}` was changed by the call", limit=0.0)
+
+
+def _check_layouts(adapter: Adapter, arguments: Arguments, name: str, answer: Plain) -> None:
     tensor: Tensor = arguments[name]
     strided = adapter(**{**arguments, name: Strided(tensor)})
-    check_close(
-        strided,
-        adapter(**arguments),
-        f"with `{name}` not contiguous, the answer is not the one with it contiguous",
-    )
-    repeated = tensor[:1].expand(tensor.shape)
+    why = f"with `{name}` not contiguous, the answer is not the one with it contiguous"
+    check_close(strided, answer, why)
     expanded = adapter(**{**arguments, name: Expanded(tensor[:1], tuple(tensor.shape))})
-    whole = adapter(**{**arguments, name: repeated.clone()})
-    check_close(
-        expanded,
-        whole,
-        f"with `{name}` an expanded view, the answer is not the one with a copy of it",
-    )
+    whole = adapter(**{**arguments, name: tensor[:1].expand(tensor.shape).clone()})
+    why = f"with `{name}` an expanded view, the answer is not the one with a copy of it"
+    check_close(expanded, whole, why)
 
 
 def check_rows_alone(adapter: Adapter, arguments: Arguments, *names: str) -> None:
@@ -76,19 +85,6 @@ def check_dtype_kept(adapter: Adapter, arguments: Arguments, *names: str) -> Non
         check(isinstance(output, Tensor), "returned no tensor")
         check(output.dtype == dtype, f"{dtype} in gives {output.dtype} out")
         check(bool(output.isfinite().all()), f"{dtype} in gives NaN or infinity")
-
-
-def check_deterministic(adapter: Adapter, arguments: Arguments) -> None:
-    """Two calls with the same inputs give the same answer, bit for bit."""
-    check_close(adapter(**arguments), adapter(**arguments), UNLIKE_ANSWERS, limit=0.0)
-
-
-def check_memory(adapter: Adapter, arguments: Arguments, *names: str) -> None:
-    """Two calls agree, inputs stay, and those of `names` may lie in memory as they like."""
-    check_deterministic(adapter, arguments)
-    check_inputs_kept(adapter, arguments)
-    for name in names:
-        check_memory_layouts(adapter, arguments, name)
 
 
 def check_weights(seen: Mapping[str, Plain], expected: Mapping[str, tuple[int, ...]]) -> None:
