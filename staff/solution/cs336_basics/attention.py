@@ -25,7 +25,7 @@ def scaled_dot_product_attention(
     its gradients are zeros too (Vaswani et al. 2017, eq. 1).
     """
     scale = math.sqrt(Q.shape[-1])
-    scores = einsum(Q, K, "... queries d_k, ... keys d_k -> ... queries keys") / scale
+    scores = einsum(Q / scale, K, "... queries d_k, ... keys d_k -> ... queries keys")
     if mask is None:
         return softmax(scores, dim=-1) @ V
     blind = ~mask.any(dim=-1, keepdim=True)

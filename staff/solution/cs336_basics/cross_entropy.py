@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+_ROWS = 128  # at a time: they stay in a processor's cache, where a whole batch has no room
+
 
 def cross_entropy(
     logits: Float[Tensor, "... vocab_size"], targets: Int[Tensor, "..."]
@@ -21,8 +23,18 @@ def cross_entropy(
     Raises:
         RuntimeError: a target is negative, or `vocab_size` or greater; no target is ignored.
     """
+    rows = logits.reshape(-1, logits.shape[-1]).split(_ROWS)
+    ids = targets.expand(logits.shape[:-1]).reshape(-1).split(_ROWS)
+    losses = torch.cat([_losses(*piece) for piece in zip(rows, ids, strict=True)])
+    return losses.mean()
+
+
+def _losses(
+    logits: Float[Tensor, "rows vocab_size"], targets: Int[Tensor, " rows"]
+) -> Float[Tensor, " rows"]:
+    """The loss of every row by itself."""
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     largest = wide.amax(dim=-1, keepdim=True).detach()
     of_targets = (wide.gather(-1, targets.unsqueeze(-1)) - largest).squeeze(-1)
-    log_normalisers = (wide - largest).exp_().sum(dim=-1).log()  # in place: it is a step's largest
-    return (log_normalisers - of_targets).mean()
+    log_normalisers = (wide - largest).exp_().sum(dim=-1).log()
+    return log_normalisers - of_targets
