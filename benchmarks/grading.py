@@ -3,7 +3,7 @@
 Three ratios, each from one run:
 
 - CPU that one more submission costs `cs336 grade`, against the CPU that the submission's own code
-  takes (its adapters and modules, called by the suite in one process);
+  takes (its adapters and modules, imported and called by the suite in one process);
 - wall time of a batch against `pytest --submission=` in a fresh process for each, as many at a
   time as there are cores;
 - resident memory of the two warm processes early and late in a long batch.
@@ -36,6 +36,7 @@ import sys
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 import pytest
+from staff.grader import preloaded  # as a worker has it
 from tests.harness.in_process import InProcess
 
 def cpu():
@@ -51,7 +52,8 @@ def timed(method):
         finally:
             spent += cpu() - start
     return run
-InProcess.call, InProcess.probe = timed(InProcess.call), timed(InProcess.probe)
+for name in ("__init__", "call", "probe"):
+    setattr(InProcess, name, timed(getattr(InProcess, name)))
 pytest.main([f"--submission={sys.argv[1]}", "-p", "no:cacheprovider"])
 Path(sys.argv[2]).write_text(str(spent))
 """
