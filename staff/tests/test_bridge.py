@@ -28,9 +28,9 @@ class Fake:
     device: str = "cpu"
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def call(self, *arguments, refusal: bool):
+    def call(self, *arguments, inputs: bool, refusal: bool):
         """Give the reply."""
-        self.calls.append((*arguments, refusal))
+        self.calls.append((*arguments, inputs, refusal))
         return self._give(self.reply)
 
     def probe(self, name: str, arguments: Mapping[str, Any]):
@@ -69,8 +69,8 @@ def test_an_answer_arrives():
     assert adapters(fake).run_rope(x=1) == 3
     assert adapters(fake).run_rope.answer({"x": 1}, cotangent, ["x"]).gradients == {"x": None}
     assert fake.calls == [
-        ("run_rope", {"x": 1}, None, (), False),
-        ("run_rope", {"x": 1}, cotangent, ["x"], False),
+        ("run_rope", {"x": 1}, None, (), False, False),
+        ("run_rope", {"x": 1}, cotangent, ["x"], True, False),
     ]
 
 
