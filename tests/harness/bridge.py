@@ -119,31 +119,23 @@ class Adapter:
 
     def __call__(self, **arguments: Plain) -> Plain:
         """Run it and return its output alone."""
-        return self._answer(arguments).output
+        return self.answer(arguments, inputs=False).output
 
     def answer(
         self,
         arguments: Mapping[str, Plain],
         cotangent: Tensor | None = None,
         wrt: Sequence[str] = (),
+        *,
+        inputs: bool = True,
     ) -> Answer:
-        """Run it and return everything that can come back.
+        """Run it and return everything that can come back, or all but its inputs.
 
         Raises:
             NotStarted: a stub was reached, or the adapter is missing.
             Crashed: the submission raised anything else.
             WrongAnswer: the output is on another device than the inputs.
         """
-        return self._answer(arguments, cotangent, wrt, inputs=True)
-
-    def _answer(
-        self,
-        arguments: Mapping[str, Plain],
-        cotangent: Tensor | None = None,
-        wrt: Sequence[str] = (),
-        *,
-        inputs: bool = False,
-    ) -> Answer:
         reply = self._call(arguments, cotangent, wrt, inputs=inputs)
         if isinstance(reply, Raised):
             raise Crashed(*_crash_lines(self.name, reply)) from reply.error
