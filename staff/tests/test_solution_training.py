@@ -47,6 +47,17 @@ def test_cross_entropy_gradient() -> None:
     agree(logits.grad, expected)
 
 
+def test_cross_entropy_of_more_rows_than_a_piece() -> None:
+    """Catches a mean of the pieces' means, of which the last is shorter, and rows left out."""
+    logits, targets = normal(2, 150, 7, root=5, dtype=F64), _targets(2, 150, classes=7)
+    logits.requires_grad_()
+    expected = F.cross_entropy(logits.reshape(-1, 7), targets.reshape(-1))
+    found = cross_entropy(logits, targets)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    (gradient,), (right,) = (torch.autograd.grad(loss, [logits]) for loss in (found, expected))
+    agree(gradient, right)
+
+
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_cross_entropy_of_half_logits(dtype: torch.dtype) -> None:
     """Catches a loss computed in half precision: a gap of 80000 is more than float16 holds."""
