@@ -197,8 +197,6 @@ def audit(
     fixtures: Annotated[Path, typer.Option(metavar="DIR", help="The saved cases.")] = FIXTURES,
 ) -> None:
     """Run every mistake and every alternate through the suite; exit 1 if anything falls short."""
-    import msgspec
-
     from staff.audit.audit import audit as run_audit
     from staff.audit.figure import draw
     from staff.audit.pairs import audit_pairs
@@ -208,10 +206,14 @@ def audit(
         with _Progress("auditing") as progress:
             verdicts = audit_pairs(pairs, fixtures, progress.say)
         wrong = [(v, problem) for v in verdicts for problem in v.problems]
-        for verdict, problem in wrong:
-            console.print(f"{verdict.first} with {verdict.second}: {problem}", markup=False)
-        named = sum(bool(verdict.named) for verdict in verdicts)
-        console.print(f"{len(verdicts)} pairs · {named} with a name · {len(wrong)} told wrongly")
+        if as_json:
+            _write_json(verdicts)
+        else:
+            for verdict, problem in wrong:
+                console.print(f"{verdict.first} with {verdict.second}: {problem}", markup=False)
+            named = sum(bool(verdict.named) for verdict in verdicts)
+            said = f"{len(verdicts)} pairs · {named} with a name · {len(wrong)} told wrongly"
+            console.print(said)
         raise typer.Exit(1 if wrong else 0)
     with _Progress("auditing") as progress:
         rubric = read_rubric()
@@ -220,7 +222,7 @@ def audit(
     if figure is not None:
         draw(found, figure)
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+        _write_json(found)
     else:
         console.print(mistakes_table(found))
         console.print()
@@ -255,6 +257,13 @@ def diff() -> None:
     found = list(differences(FIXTURES))
     for line in found or ["a new build would change nothing"]:
         console.print(line, markup=False)
+
+
+def _write_json(found: object) -> None:
+    """Write a result to standard output, as UTF-8 whatever the terminal has."""
+    import msgspec
+
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
 
 
 class UsageError(HarnessError):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import difflib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,10 +28,15 @@ from staff.files import quick_folder
 from staff.grader.warm import Job, Outcome, run_warm
 from staff.paths import SOLUTION
 from tests.harness.fixtures import FIXTURES
+from tests.harness.results import State
+from tests.harness.rubric import Rubric, read_rubric
 
 SURVIVORS = Path(__file__).with_name("mutation.toml")
 LEAST_KILLED = 0.98
 """Share of the mutants that don't mean the same as the original which must be killed."""
+
+_NO_MUTANT = (AttributeError, SyntaxError)
+"""What cosmic-ray raises at an exception with a dotted name, and Python at `not x := y`."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +78,19 @@ def mutants() -> Iterator[Mutant]:
             nodes = ast_nodes(get_ast(source))
             count = sum(1 for node in nodes for _ in operator.mutation_positions(node))
             for occurrence in range(count):
-                text = mutate_code(source, operator_class(), occurrence)
-                if text is not None and (meaning := _meaning(text)) not in seen:
-                    seen.add(meaning)
-                    yield Mutant(path.name, name, text, _change(source, text))
+                with suppress(*_NO_MUTANT):
+                    text = mutate_code(source, operator_class(), occurrence) or source
+                    if (meaning := _meaning(text)) not in seen:
+                        seen.add(meaning)
+                        yield Mutant(path.name, name, text, _change(source, text))
 
 
 def _meaning(source: str) -> str:
-    """The code without its annotations."""
+    """The code without its annotations.
+
+    Raises:
+        SyntaxError: it is no Python.
+    """
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign):
@@ -89,27 +100,51 @@ def _meaning(source: str) -> str:
     return ast.unparse(tree)
 
 
-def judge(found: list[Mutant], scratch: Path) -> dict[str, Outcome]:
-    """Run the graded suite on every mutant; outcomes by the mutant's number."""
-    jobs = []
-    for number, mutant in enumerate(found):
-        folder = patched([], SOLUTION, scratch / str(number))
+def judge(found: list[Mutant], scratch: Path) -> list[Mutant]:
+    """Run the graded suite on every mutant; return those that earn every point.
+
+    The tasks of its own file come first: the whole suite sees only what these let pass.
+    """
+    folders = [patched([], SOLUTION, scratch / str(number)) for number in range(len(found))]
+    for mutant, folder in zip(found, folders, strict=True):
         (folder / "cs336_basics" / mutant.file).write_text(mutant.text, "utf-8")
-        jobs.append(Job(name=str(number), folder=str(folder)))
+    own = _tasks_by_file(read_rubric())
+    jobs = [
+        Job(name=str(number), folder=str(folders[number]), tasks=own[mutant.file])
+        for number, mutant in enumerate(found)
+        if mutant.file in own
+    ]
+    killed = _killed(jobs, "running mutants on their own tasks")
+    rest = [
+        Job(name=str(number), folder=str(folder))
+        for number, folder in enumerate(folders)
+        if str(number) not in killed
+    ]
+    killed |= _killed(rest, "running the others on everything")
+    return [mutant for number, mutant in enumerate(found) if str(number) not in killed]
+
+
+def _tasks_by_file(rubric: Rubric) -> dict[str, tuple[str, ...]]:
+    """The tasks that are written in a file of the package."""
+    found: dict[str, dict[str, None]] = {}
+    for task in rubric.tasks:
+        for symbol in task.symbols:
+            module = symbol.partition(":")[0]
+            found.setdefault(f"{module.rpartition('.')[2]}.py", {})[task.id] = None
+    return {file: tuple(tasks) for file, tasks in found.items()}
+
+
+def _killed(jobs: list[Job], what: str) -> set[str]:
+    """The names of the jobs that lost a point."""
     outcomes = run_warm(jobs, FIXTURES)
-    console = Console(stderr=True)
-    shown = track(outcomes, "running mutants", total=len(jobs), console=console)
-    return {outcome.name: outcome for outcome in shown}
-
-
-def survivors(found: list[Mutant], outcomes: Mapping[str, Outcome]) -> list[Mutant]:
-    """The mutants that earn every point."""
-    return [mutant for i, mutant in enumerate(found) if _survives(outcomes[str(i)])]
+    shown = track(outcomes, what, total=len(jobs), console=Console(stderr=True))
+    return {outcome.name for outcome in shown if not _survives(outcome)}
 
 
 def _survives(outcome: Outcome) -> bool:
     result = outcome.run.result
-    return result is not None and all(task.complete for task in result.tasks)
+    tasks = result.tasks if result else ()
+    return bool(tasks) and all(t.complete or t.state is State.NOT_RUN for t in tasks)
 
 
 def _change(before: str, after: str) -> str:
@@ -120,9 +155,9 @@ def _change(before: str, after: str) -> str:
 def main() -> None:
     """Make and judge every mutant; exit 1 where a survivor is not explained."""
     console = Console(highlight=False)
-    found = list(mutants())
+    found = list(track(mutants(), "making mutants", total=None, console=Console(stderr=True)))
     with TemporaryDirectory(prefix="mutants-", dir=quick_folder()) as scratch:
-        alive = survivors(found, judge(found, Path(scratch)))
+        alive = judge(found, Path(scratch))
     known = msgspec.toml.decode(SURVIVORS.read_bytes(), type=_Survivors).equivalent
     explained = {(entry.file, entry.change.strip()) for entry in known}
     holes = [mutant for mutant in alive if (mutant.file, mutant.change) not in explained]

@@ -5,7 +5,7 @@ import torch
 from tests.harness import ours, task
 from tests.harness.compare import check_close
 from tests.harness.properties import (
-    check_inputs_kept,
+    check_memory,
     check_parameters,
     check_placed,
     check_truncated_normal,
@@ -30,7 +30,7 @@ def test_rows_are_exact(adapters, draw):
     check_close(
         adapters.run_embedding(**arguments), rows, "the rows are not those of the table", limit=0.0
     )
-    check_inputs_kept(adapters.run_embedding, arguments)
+    check_memory(adapters.run_embedding, arguments)
 
 
 @ours

@@ -181,6 +181,36 @@ def test_the_cause_upstream():
     assert task.tests[0].lines[0] == "fails exactly as it would with your `rmsnorm`: of slip"
 
 
+BLOCK = {"transformer_block": evidence(one=value(ERROR))}
+BOTH = {"transformer_block": None, "rmsnorm": None}
+
+
+def test_no_own_name_while_something_called_fails():
+    """Two mistakes at once: what fails below may look like a mistake of this task, and isn't."""
+    known = {"transformer_block": [signature("own", "transformer_block", one=value(ERROR))]}
+    task = explained("transformer_block", BOTH, BLOCK, known)
+    assert (task.known, task.blames) == (None, "rmsnorm")
+    assert task.told == ("`rmsnorm`, which this task calls, fails too: mend that first",)
+
+
+def test_an_own_name_beside_a_mistake_that_cannot_show_here():
+    """A mistake below that is known, and known not to show here, takes no name away."""
+    own = signature("own", "transformer_block", one=value(ERROR))
+    shown = signature("shown", "rmsnorm", one=value(-ERROR))
+    known = {**KNOWN, "transformer_block": [own, shown]}
+    task = explained("transformer_block", BOTH, {**SEEN, **BLOCK}, known)
+    assert (task.known, task.blames) == ("own", None)
+
+
+def test_a_task_below_that_has_its_name_gets_no_other():
+    """Two names for one task's failure can't both be true."""
+    other = signature("other", "rmsnorm", one=value(ERROR))
+    slip = signature("slip", "rmsnorm", one=value(-ERROR))
+    known = {**KNOWN, "transformer_block": [other, slip]}
+    task = explained("transformer_block", BOTH, {**SEEN, **BLOCK}, known)
+    assert (task.known, task.blames) == (None, "rmsnorm")
+
+
 def test_a_task_that_passes_is_not_blamed():
     """Numbers that an upstream mistake would give are no proof while its own task passes."""
     known = {"transformer_block": [signature("slip", one=value(ERROR))]}

@@ -1,14 +1,15 @@
 """Diagnosis: from what a task's tests saw to a sentence that helps.
 
 A known mistake is named only when it is the only one that would have given every failing case
-and none of the passing ones. A task that fails exactly as it would with a mistake of another
-task, which fails too, is told so. Otherwise the numbers speak: a clue, or the plain comparison.
+and none of the passing ones. While a task that this one calls fails too, and could show here, the
+cause is looked for there: this task is told which of its mistakes it fails with, or only that it
+comes first. Otherwise the numbers speak: a clue, or the plain comparison.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -75,38 +76,63 @@ def explain(
         if not any(test.state.failed for test in task.tests):
             explained[task.id] = task
             continue
-        called = [t for t in rubric.required_by(task.id) if t in explained]
-        # What a student may not see yet must not be told through another task's message.
-        upstream = [explained[t] for t in called if rubric.by_id[t].visibility == "visible"]
-        failing = {t.id for t in upstream if any(test.state.failed for test in t.tests)}
         known = signatures.get(task.id, ())
-        possible = [s for s in known if s.mistake.task in {task.id, *failing}]
-        found = suspects(evidence.get(task.id, Evidence()), possible)
-        explained[task.id] = _explained(task, _narrowed(found, upstream), upstream, hints)
+        called = [explained[t] for t in rubric.required_by(task.id) if t in explained]
+        broken = [t for t in called if _could_show(t, known)]
+        # What a student may not see yet must not be told through another task's message.
+        visible = [t for t in broken if rubric.by_id[t.id].visibility == "visible"]
+        found = suspects(evidence.get(task.id, Evidence()), _possible(task, broken, visible, known))
+        explained[task.id] = _explained(task, _narrowed(found, visible), visible, hints)
     return msgspec.structs.replace(result, tasks=tuple(explained.values()))
 
 
-def _narrowed(found: list[Signature], upstream: list[TaskResult]) -> list[Signature]:
+def _could_show(called: TaskResult, known: Collection[Signature]) -> bool:
+    """Whether what fails in a task that this one calls may be what fails here.
+
+    It can't be where its mistake is known, and mistakes of that task are known to show here, and
+    this one is not among them.
+    """
+    if not any(test.state.failed for test in called.tests):
+        return False
+    source = called.blames or called.id
+    told_of = any(s.mistake.task == source for s in known)
+    return not (called.known and told_of and all(s.mistake.id != called.known for s in known))
+
+
+def _possible(
+    task: TaskResult,
+    broken: Sequence[TaskResult],
+    visible: Sequence[TaskResult],
+    known: Collection[Signature],
+) -> list[Signature]:
+    """The mistakes that may be named: this task's own only where nothing that it calls fails."""
+    if not broken:
+        return [s for s in known if s.mistake.task == task.id]
+    named = {t.known for t in visible if t.known}
+    unnamed = {t.id for t in visible if not t.known}
+    return [s for s in known if s.mistake.id in named or s.mistake.task in unnamed]
+
+
+def _narrowed(found: list[Signature], upstream: Sequence[TaskResult]) -> list[Signature]:
     """A mistake that is already named in a task that this one calls explains this one too."""
     named = {task.known for task in upstream if task.known}
     return [s for s in found if s.mistake.id in named] or found
 
 
 def _explained(
-    task: TaskResult, found: list[Signature], upstream: list[TaskResult], hints: Hints
+    task: TaskResult, found: list[Signature], broken: Sequence[TaskResult], hints: Hints
 ) -> TaskResult:
     causes = {(s.mistake.task, s.mistake.sentence): s.mistake for s in found}
-    broken = [t.id for t in upstream if any(test.state.failed for test in t.tests)]
     known, lines = None, []
     if len(causes) == 1:
         known = next(iter(causes.values()))
         lines = _named_lines(task.id, known.task, known.sentence, known.nudge, hints)
     elif broken:
-        lines = [f"`{broken[0]}`, which this task calls, fails too: mend that first"]
+        lines = [f"`{broken[0].id}`, which this task calls, fails too: mend that first"]
     elif 1 < len(causes) <= _MOST and hints == "full":
         said = "; or ".join(mistake.sentence for mistake in causes.values())
         lines = [f"a clue: known mistakes look like this when {said}"]
-    blamed = known.task if known else (broken[0] if broken else None)
+    blamed = known.task if known else (broken[0].id if broken else None)
     tests = tuple(_test(test, lines, hints, said=bool(lines)) for test in task.tests)
     return msgspec.structs.replace(
         task,

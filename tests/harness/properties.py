@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tests.harness.bridge import Adapter
-from tests.harness.compare import check, check_close
+from tests.harness.compare import check, check_close, check_equal
 from tests.harness.plain import Plain
 from tests.harness.recipes import Expanded, Strided
 
@@ -16,40 +16,53 @@ Arguments = Mapping[str, Plain]
 UNLIKE_ANSWERS = "two equal calls give unlike answers"
 
 
-def check_inputs_kept(adapter: Adapter, arguments: Arguments) -> None:
-    """The tensors that were passed in hold the same values after the call."""
-    _check_kept(adapter.answer(arguments).inputs, arguments)
-
-
-def check_memory_layouts(adapter: Adapter, arguments: Arguments, name: str) -> None:
-    """The argument `name` gives the same answer from strided memory and from an expanded view."""
-    _check_layouts(adapter, arguments, name, adapter(**arguments))
-
-
 def check_memory(adapter: Adapter, arguments: Arguments, *names: str) -> None:
-    """Inputs stay, two calls agree, and the inputs `names` may lie in memory as they like."""
+    """Inputs stay, two calls agree, and the inputs `names` may lie in memory as they like.
+
+    A dict that is passed in may lose names or get new ones; the tensors in it stay as they were.
+    """
     first = adapter.answer(arguments)
     _check_kept(first.inputs, arguments)
-    check_close(adapter(**arguments), first.output, UNLIKE_ANSWERS, limit=0.0)
+    _check_same(adapter(**arguments), first.output, UNLIKE_ANSWERS, limit=0.0)
     for name in names:
         _check_layouts(adapter, arguments, name, first.output)
 
 
-def _check_kept(after: Arguments, before: Arguments) -> None:
+def _check_kept(after: Plain, before: Mapping[str, Plain]) -> None:
     for name, value in before.items():
-        if isinstance(value, Tensor):
+        if not isinstance(after, dict) or name not in after:
+            continue
+        if isinstance(value, dict):
+            _check_kept(after[name], value)
+        elif isinstance(value, Tensor):
             check_close(after[name], value, f"`{name}` was changed by the call", limit=0.0)
+
+
+def _check_same(got: Plain, expected: Plain, why: str, *, limit: float = 1.0) -> None:
+    """Hold an answer, or each item of one that has several, against an earlier answer."""
+    if isinstance(expected, Tensor):
+        check_close(got, expected, why, limit=limit)
+    elif isinstance(expected, list | tuple):
+        check(type(got) is type(expected) and len(got) == len(expected), why)
+        for one, other in zip(got, expected, strict=True):
+            _check_same(one, other, why, limit=limit)
+    elif isinstance(expected, dict):
+        check(isinstance(got, dict) and got.keys() == expected.keys(), why)
+        for key, other in expected.items():
+            _check_same(got[key], other, why, limit=limit)
+    else:
+        check_equal(got, expected, why)
 
 
 def _check_layouts(adapter: Adapter, arguments: Arguments, name: str, answer: Plain) -> None:
     tensor: Tensor = arguments[name]
     strided = adapter(**{**arguments, name: Strided(tensor)})
     why = f"with `{name}` not contiguous, the answer is not the one with it contiguous"
-    check_close(strided, answer, why)
+    _check_same(strided, answer, why)
     expanded = adapter(**{**arguments, name: Expanded(tensor[:1], tuple(tensor.shape))})
     whole = adapter(**{**arguments, name: tensor[:1].expand(tensor.shape).clone()})
     why = f"with `{name}` an expanded view, the answer is not the one with a copy of it"
-    check_close(expanded, whole, why)
+    _check_same(expanded, whole, why)
 
 
 def check_rows_alone(adapter: Adapter, arguments: Arguments, *names: str) -> None:
