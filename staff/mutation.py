@@ -8,6 +8,7 @@ means the same as the original, and then `mutation.toml` says why.
 from __future__ import annotations
 
 import ast
+import compileall
 import difflib
 import sys
 from collections.abc import Iterator
@@ -23,13 +24,14 @@ from cosmic_ray.plugins import get_operator, operator_names
 from rich.console import Console
 from rich.progress import track
 
-from staff.catalogue.patches import patched
+from staff.catalogue.patches import patched, write_over
 from staff.files import quick_folder
 from staff.grader.warm import Job, Outcome, run_warm
 from staff.paths import SOLUTION
 from tests.harness.fixtures import FIXTURES
 from tests.harness.results import State
 from tests.harness.rubric import Rubric, read_rubric
+from tests.harness.submission import PACKAGE
 
 SURVIVORS = Path(__file__).with_name("mutation.toml")
 LEAST_KILLED = 0.98
@@ -105,23 +107,29 @@ def judge(found: list[Mutant], scratch: Path) -> list[Mutant]:
 
     The tasks of its own file come first: the whole suite sees only what these let pass.
     """
-    folders = [patched([], SOLUTION, scratch / str(number)) for number in range(len(found))]
-    for mutant, folder in zip(found, folders, strict=True):
-        (folder / "cs336_basics" / mutant.file).write_text(mutant.text, "utf-8")
+    base = patched([], SOLUTION, scratch / "solution")
+    compileall.compile_dir(base, quiet=2)
+    alive = {str(number): mutant for number, mutant in enumerate(found)}
+    for name, mutant in alive.items():
+        folder = patched([], base, scratch / name, link=True)
+        write_over(folder / PACKAGE / mutant.file, mutant.text)
     own = _tasks_by_file(read_rubric())
-    jobs = [
-        Job(name=str(number), folder=str(folders[number]), tasks=own[mutant.file])
-        for number, mutant in enumerate(found)
-        if mutant.file in own
-    ]
-    killed = _killed(jobs, "running mutants on their own tasks")
-    rest = [
-        Job(name=str(number), folder=str(folder))
-        for number, folder in enumerate(folders)
-        if str(number) not in killed
-    ]
-    killed |= _killed(rest, "running the others on everything")
-    return [mutant for number, mutant in enumerate(found) if str(number) not in killed]
+    for tasks, what in ((own, "their own tasks"), ({}, "everything")):
+        jobs = [
+            Job(name=name, folder=str(scratch / name), tasks=tasks.get(mutant.file, ()), seconds=60)
+            for name, mutant in alive.items()
+            if not tasks or mutant.file in tasks
+        ]
+        shown = track(
+            run_warm(jobs, FIXTURES),
+            f"{len(jobs)} mutants on {what}",
+            total=len(jobs),
+            console=Console(stderr=True),
+        )
+        for outcome in shown:
+            if not _survives(outcome):
+                del alive[outcome.name]
+    return list(alive.values())
 
 
 def _tasks_by_file(rubric: Rubric) -> dict[str, tuple[str, ...]]:
@@ -132,13 +140,6 @@ def _tasks_by_file(rubric: Rubric) -> dict[str, tuple[str, ...]]:
             module = symbol.partition(":")[0]
             found.setdefault(f"{module.rpartition('.')[2]}.py", {})[task.id] = None
     return {file: tuple(tasks) for file, tasks in found.items()}
-
-
-def _killed(jobs: list[Job], what: str) -> set[str]:
-    """The names of the jobs that lost a point."""
-    outcomes = run_warm(jobs, FIXTURES)
-    shown = track(outcomes, what, total=len(jobs), console=Console(stderr=True))
-    return {outcome.name for outcome in shown if not _survives(outcome)}
 
 
 def _survives(outcome: Outcome) -> bool:

@@ -156,10 +156,15 @@ def apply(edits: Iterable[Edit], folder: Path, patch: str = "patch") -> None:
             text = _edited(path.read_text(encoding="utf-8"), edit)
         except _MisfitError as misfit:
             raise PatchError(f"{patch}: {file}: {misfit}") from None
-        path.unlink()  # it may be linked to another
-        path.write_text(text, encoding="utf-8", newline="\n")
-        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
-            compiled.unlink()
+        write_over(path, text)
+
+
+def write_over(path: Path, text: str) -> None:
+    """Give a module of a laid-out submission other text; its file may be linked to another's."""
+    path.unlink()
+    path.write_text(text, encoding="utf-8", newline="\n")
+    for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
+        compiled.unlink()
 
 
 def patched(

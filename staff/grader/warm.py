@@ -45,7 +45,7 @@ from tests.harness.plugin import SUITE, Suite, task_of
 from tests.harness.recipes import clean_up
 
 _ROOM = 4 << 30
-"""Bytes of address space that the trusted side of a run may take."""
+"""Bytes of address space that a run may take beside what it starts with."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,7 +217,7 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     suite.folder = Path(job.folder)
     suite.seed, suite.device, suite.hints = job.seed, job.device, job.hints
     gc.disable()  # a child is gone before garbage matters
-    if job.workers:
+    if sys.platform == "linux":
         _bound_memory()
     connect = functools.partial(InProcess, annotate=job.annotate)
     suite.open(functools.partial(Remote, workers=job.workers) if job.workers else connect)
