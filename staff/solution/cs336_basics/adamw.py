@@ -81,8 +81,11 @@ def _update(parameter: Tensor, state: dict[str, Any], group: dict[str, Any]) -> 
     gradient, lr, (beta1, beta2) = parameter.grad, group["lr"], group["betas"]
     m, v = state["first_moment"], state["second_moment"]
     state["step"] += 1
-    m.mul_(beta1).add_(gradient, alpha=1 - beta1)
+    m.lerp_(gradient, 1 - beta1)
     v.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-    root = (v.sqrt() / math.sqrt(1 - beta2 ** state["step"])).add_(group["eps"])
+    # Both corrections go into the two numbers of the step: no tensor is divided by them.
+    correction1 = 1 - beta1 ** state["step"]
+    correction2 = math.sqrt(1 - beta2 ** state["step"])
+    root = v.sqrt().add_(group["eps"] * correction2)
     parameter.mul_(1 - lr * group["weight_decay"])
-    parameter.addcdiv_(m, root, value=-lr / (1 - beta1 ** state["step"]))
+    parameter.addcdiv_(m, root, value=-lr * correction2 / correction1)

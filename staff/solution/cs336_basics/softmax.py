@@ -9,5 +9,5 @@ def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
 
     Finite for finite inputs of any size. The input is left as it was.
     """
-    exponentials = (x - x.amax(dim=dim, keepdim=True).detach()).exp()
+    exponentials = (x - x.amax(dim=dim, keepdim=True).detach()).exp_()
     return exponentials * exponentials.sum(dim=dim, keepdim=True).reciprocal()
