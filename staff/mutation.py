@@ -11,6 +11,7 @@ import ast
 import compileall
 import difflib
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,16 +49,27 @@ class Mutant:
     file: str
     operator: str
     text: str
-    change: str
-    """The lines that differ, as `- before` and `+ after`."""
+    before: str
+    """The lines that are changed, without indentation."""
+    after: str
+    """What they become."""
 
 
 class Equivalent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A change that survives, and why that is no hole."""
+    """Changes of one place that survive, and why that is no hole."""
 
     file: str
-    change: str
+    before: str
+    """The lines that are changed, without indentation."""
     reason: str
+    after: tuple[str, ...] = ()
+    """What they may become; where nothing stands, whatever survives."""
+
+    def explains(self, mutant: Mutant) -> bool:
+        """Whether a mutant is one of these changes."""
+        if (mutant.file, mutant.before) != (self.file, self.before.strip()):
+            return False
+        return not self.after or mutant.after in [text.strip() for text in self.after]
 
 
 class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,7 +79,8 @@ class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def mutants() -> Iterator[Mutant]:
     """Make every mutant of the solution's package.
 
-    Changes that come out alike count once, and changes to annotations alone don't count.
+    Changes that come out alike count once, and changes to annotations or to the words of an
+    error alone don't count.
     """
     for path in sorted((SOLUTION / "cs336_basics").glob("*.py")):
         source = path.read_text("utf-8")
@@ -84,11 +97,11 @@ def mutants() -> Iterator[Mutant]:
                     text = mutate_code(source, operator_class(), occurrence) or source
                     if (meaning := _meaning(text)) not in seen:
                         seen.add(meaning)
-                        yield Mutant(path.name, name, text, _change(source, text))
+                        yield Mutant(path.name, name, text, *_change(source, text))
 
 
 def _meaning(source: str) -> str:
-    """The code without its annotations.
+    """The code without its annotations and without the words of its errors.
 
     Raises:
         SyntaxError: it is no Python.
@@ -99,6 +112,8 @@ def _meaning(source: str) -> str:
             node.annotation = ast.Constant(None)
         elif isinstance(node, ast.FunctionDef):
             node.returns = None
+        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            node.exc.args = []
     return ast.unparse(tree)
 
 
@@ -148,9 +163,11 @@ def _survives(outcome: Outcome) -> bool:
     return bool(tasks) and all(t.complete or t.state is State.NOT_RUN for t in tasks)
 
 
-def _change(before: str, after: str) -> str:
-    lines = difflib.ndiff(before.splitlines(), after.splitlines())
-    return "\n".join(f"{line[0]} {line[2:].strip()}" for line in lines if line[0] in "+-")
+def _change(before: str, after: str) -> tuple[str, str]:
+    """The lines that differ, as they are in the one and in the other."""
+    lines = list(difflib.ndiff(before.splitlines(), after.splitlines()))
+    taken, put = ([line[2:].strip() for line in lines if line[0] == sign] for sign in "-+")
+    return "\n".join(taken), "\n".join(put)
 
 
 def main() -> None:
@@ -160,10 +177,10 @@ def main() -> None:
     with TemporaryDirectory(prefix="mutants-", dir=quick_folder()) as scratch:
         alive = judge(found, Path(scratch))
     known = msgspec.toml.decode(SURVIVORS.read_bytes(), type=_Survivors).equivalent
-    explained = {(entry.file, entry.change.strip()) for entry in known}
-    holes = [mutant for mutant in alive if (mutant.file, mutant.change) not in explained]
+    holes = [mutant for mutant in alive if not any(entry.explains(mutant) for entry in known)]
     for mutant in holes:
-        console.print(f"{mutant.file}: survives {mutant.operator}\n{mutant.change}", markup=False)
+        change = textwrap.indent(mutant.before, "- ") + "\n" + textwrap.indent(mutant.after, "+ ")
+        console.print(f"{mutant.file}: survives {mutant.operator}\n{change}", markup=False)
     counted = len(found) - (len(alive) - len(holes))
     share = (counted - len(holes)) / counted
     console.print(

@@ -180,6 +180,7 @@ def test_bad_settings_are_refused(adapters):
         {"weight_decay": -0.1},
         {"betas": (1.0, 0.9)},
         {"betas": (0.9, 1.0)},
+        {"betas": (0.9, 1.5)},
         {"betas": (-0.1, 0.9)},
     ]
     refused = adapters.probe("adamw_refusals", settings=bad)

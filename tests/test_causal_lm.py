@@ -285,10 +285,11 @@ def test_dropout_of_embeddings(adapters):
     check(not torch.equal(again.abs() < 1e-3, zeros), "every call drops the same features")
 
 
-@ours
-@task("causal_lm")
-def test_dropout_of_sublayers(adapters):
-    """What attention and feed-forward add is dropped as well, feature by feature."""
+def loud_weights():
+    """Weights with which one sublayer adds far more than an embedding holds, for each of the two.
+
+    Their names complete "features of …".
+    """
     loud = torch.full((64, 64), 1e3)
     for part, names in {
         "what attention adds": ("attn.v_proj", "attn.output_proj"),
@@ -297,6 +298,14 @@ def test_dropout_of_sublayers(adapters):
         weights = silent_weights(64)
         for name in names:
             weights[f"layers.0.{name}.weight"] = loud[: len(weights[f"layers.0.{name}.weight"])]
+        yield part, weights
+
+
+@ours
+@task("causal_lm")
+def test_dropout_of_sublayers(adapters):
+    """What attention and feed-forward add is dropped as well, feature by feature."""
+    for part, weights in loud_weights():
         values = dropped(adapters, 0.4, weights)
         # The embedding's own features are at most 1 / 0.6; what is added is far larger.
         check_share(values.abs() < 2, 0.4, part)
@@ -310,6 +319,11 @@ def test_no_dropout_in_evaluation(adapters):
         values = dropped(adapters, p, silent_weights(64), training)
         why = f"with dropout {p} and training={training}, embeddings of ones don't stay ones"
         check(bool(((values - 1).abs() < 1e-3).all()), why)
+    for part, weights in loud_weights():
+        whole = dropped(adapters, 0.0, weights)
+        check(bool((whole.abs() > 2).all()), f"without dropout, {part} is dropped while training")
+        evaluated = dropped(adapters, 0.5, weights, training=False)
+        check_close(evaluated, whole, f"after eval(), dropout 0.5 changes {part}")
 
 
 @ours

@@ -153,6 +153,16 @@ def test_refused_tokens_change_nothing(adapters, draw):
 
 @ours
 @task("kv_cache")
+def test_keys_of_another_batch_are_refused(adapters, draw):
+    """Keys of one row don't spread over the rows in the cache: that is an error."""
+    kept, row = ((draw.normal(n, 2, 1, 4), draw.normal(n, 2, 1, 4)) for n in (3, 1))
+    steps = adapters.probe("cache_steps", symbol=CACHE, max_seq_len=4, steps=[kept, row, kept])
+    check(steps[1]["error"] is not None, "the cache holds 3 rows, and takes keys of 1 row")
+    check_equal([s["length"] for s in steps], [1, 1, 2], "a refused `append` changes the length")
+
+
+@ours
+@task("kv_cache")
 def test_next_logits_show_every_token_once(adapters, draw):
     """Ids that go on are shown from where they go on; any others begin a text of their own."""
     text, other = draw.integers(11, 1, 8), draw.integers(11, 1, 6)

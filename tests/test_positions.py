@@ -135,6 +135,8 @@ def test_nothing_in_sinusoidal_is_learned_or_saved(adapters):
     check(not seen["state"], f"the table is saved with the model: {seen['state']}")
     check(bool(seen["buffers"]), "the table is no buffer, so it stays behind when the model moves")
     check_placed(seen["buffers"], device="meta")
+    seen = adapters.probe("module", symbol=SINUSOIDAL, arguments=arguments)
+    check_placed(seen["buffers"], device="cpu", dtype="float32")
 
 
 @ours
@@ -204,8 +206,15 @@ def test_half_split_scores_depend_on_distance(adapters, draw):
 def test_tables_grow(adapters, draw):
     """One module, short and long sequences in turn: the tables follow, and forget nothing."""
     given = {"theta": 10000.0, "head_dim": 6}
-    turns = (((3, 9), (0, 0)), ((9, 3), (0, 0)), ((4, 4), (0, 4)), ((2, 3), (30, 1)))
-    for lengths, starts in turns:
+    lengths_and_starts = (
+        ((3, 9), (0, 0)),
+        ((9, 3), (0, 0)),
+        ((4, 4), (0, 4)),
+        ((2, 3), (30, 1)),
+        ((1, 1), (0, 0)),
+        ((1, 4), (0, 0)),
+    )
+    for lengths, starts in lengths_and_starts:
         first, second = (draw.normal(2, 3, n, 6) for n in lengths)
         seen = adapters.probe(
             "module",
