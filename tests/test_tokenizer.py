@@ -207,6 +207,12 @@ def test_a_hugging_face_file_keeps_the_tokenizer(adapters):
     model = found.get("model", {})
     check(model.get("type") == "BPE", f"the model's type is {model.get('type')!r}")
     check_equal(model["vocab"].get("Ġthe"), 258, "the id of ' the' is wrong in the file")
+    stand_for_themselves = {*range(ord("!"), 0x7F), *range(ord("¡"), 0xAD), *range(ord("®"), 256)}
+    others = iter(range(0x100, 0x200))
+    for byte in range(256):
+        letter = chr(byte if byte in stand_for_themselves else next(others))
+        told = f"byte {byte} is written as {letter!r}, whose id in the file is wrong"
+        check_equal(model["vocab"].get(letter), byte, told)
     check_equal([t["content"] for t in found["added_tokens"]], [END, "<e>"], "the added tokens")
 
 

@@ -49,8 +49,9 @@ def train_bpe(
     specials = [special.encode() for special in dict.fromkeys(special_tokens)]
     size = vocab_size - len(specials)
     if size < 256:
-        least = 256 + len(specials)
-        raise ValueError(f"vocab_size is {vocab_size}; bytes and special tokens need {least}")
+        raise ValueError(
+            f"vocab_size is {vocab_size}; bytes and special tokens need {256 + len(specials)}"
+        )
     words = _Words(count_pretokens(input_path, special_tokens, num_processes))
     tokens = [bytes([value]) for value in range(256)]
     ids = {token: i for i, token in enumerate(tokens)}
