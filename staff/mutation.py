@@ -56,20 +56,19 @@ class Mutant:
 
 
 class Equivalent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Changes of one place that survive, and why that is no hole."""
+    """Changes that survive, and why they are no holes."""
 
     file: str
-    before: str
-    """The lines that are changed, without indentation."""
+    before: tuple[str, ...]
+    """The lines that are changed, without indentation: one place after the other."""
     reason: str
     after: tuple[str, ...] = ()
     """What they may become; where nothing stands, whatever survives."""
 
     def explains(self, mutant: Mutant) -> bool:
         """Whether a mutant is one of these changes."""
-        if (mutant.file, mutant.before) != (self.file, self.before.strip()):
-            return False
-        return not self.after or mutant.after in [text.strip() for text in self.after]
+        here = mutant.file == self.file and mutant.before in self.before
+        return here and (not self.after or mutant.after in self.after)
 
 
 class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
