@@ -137,10 +137,10 @@ def test_settings_together(adapters):
     drawn = adapters.run_decode(**told(model, top_k=3, top_p=0.7))
     pair = [0.36 / 0.61, 0.25 / 0.61]
     check_frequencies(drawn, [*pair, 0, 0, 0], "with top_k 3 and top_p 0.7")
-    # The first two hold 0.4 of all, and keep their own proportions where top_p takes nothing away.
-    model = logits_of(0.3, 0.1, *[0.06] * 10)
-    drawn = adapters.run_decode(**told(model, top_k=2, top_p=0.9))
-    check_frequencies(drawn, [0.75, 0.25, *[0] * 10], "with top_k 2 and top_p 0.9")
+    # The first two hold a third of all, and keep their proportions where top_p takes none away.
+    model = logits_of(0.3, 0.03, *[0.67 / 30] * 30)
+    drawn = adapters.run_decode(**told(model, top_k=2, top_p=0.95))
+    check_frequencies(drawn, [10 / 11, 1 / 11, *[0] * 30], "with top_k 2 and top_p 0.95")
 
 
 @ours
