@@ -156,9 +156,8 @@ def test_refused_tokens_change_nothing(adapters, draw):
 def test_keys_of_another_batch_are_refused(adapters, draw):
     """Keys of one row don't spread over the rows in the cache: that is an error."""
     kept, row = ((draw.normal(n, 2, 1, 4), draw.normal(n, 2, 1, 4)) for n in (3, 1))
-    steps = adapters.probe("cache_steps", symbol=CACHE, max_seq_len=4, steps=[kept, row, kept])
+    steps = adapters.probe("cache_steps", symbol=CACHE, max_seq_len=4, steps=[kept, row])
     check(steps[1]["error"] is not None, "the cache holds 3 rows, and takes keys of 1 row")
-    check_equal([s["length"] for s in steps], [1, 1, 2], "a refused `append` changes the length")
 
 
 @ours
