@@ -7,12 +7,13 @@ means the same as the original, and then `mutation.toml` says why.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import compileall
 import difflib
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,13 +76,15 @@ class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     equivalent: tuple[Equivalent, ...] = ()
 
 
-def mutants() -> Iterator[Mutant]:
-    """Make every mutant of the solution's package.
+def mutants(files: Collection[str] = ()) -> Iterator[Mutant]:
+    """Make every mutant of the solution's package, or of these files of it.
 
     Changes that come out alike count once, and changes to annotations or to the words of an
     error alone don't count.
     """
-    for path in sorted((SOLUTION / "cs336_basics").glob("*.py")):
+    for path in sorted((SOLUTION / PACKAGE).glob("*.py")):
+        if files and path.name not in files:
+            continue
         source = path.read_text("utf-8")
         seen = {_meaning(source)}
         for name in operator_names():
@@ -170,9 +173,17 @@ def _change(before: str, after: str) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Make and judge every mutant; exit 1 where a survivor is not explained."""
+    """Make and judge the mutants; exit 1 where too many survive without an explanation."""
+    parser = argparse.ArgumentParser(description="Judge general mutants with the graded suite.")
+    names = sorted(path.name for path in (SOLUTION / PACKAGE).glob("*.py"))
+    file_help = f"only these files of the solution: {', '.join(names)}"
+    parser.add_argument("files", nargs="*", metavar="FILE", help=file_help)
+    files = parser.parse_args().files
+    if unknown := sorted(set(files) - set(names)):
+        parser.error(f"the solution has no {unknown[0]}; there are: {', '.join(names)}")
     console = Console(highlight=False)
-    found = list(track(mutants(), "making mutants", total=None, console=Console(stderr=True)))
+    making = Console(stderr=True)
+    found = list(track(mutants(files), "making mutants", total=None, console=making))
     with TemporaryDirectory(prefix="mutants-", dir=quick_folder()) as scratch:
         alive = judge(found, Path(scratch))
     known = msgspec.toml.decode(SURVIVORS.read_bytes(), type=_Survivors).equivalent
@@ -181,7 +192,7 @@ def main() -> None:
         change = textwrap.indent(mutant.before, "- ") + "\n" + textwrap.indent(mutant.after, "+ ")
         console.print(f"{mutant.file}: survives {mutant.operator}\n{change}", markup=False)
     counted = len(found) - (len(alive) - len(holes))
-    share = (counted - len(holes)) / counted
+    share = (counted - len(holes)) / max(1, counted)
     console.print(
         f"{len(found)} mutants · {len(alive) - len(holes)} mean the same (see {SURVIVORS.name}) · "
         f"{counted - len(holes)} of {counted} others killed ({share:.1%})"
