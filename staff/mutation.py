@@ -14,7 +14,6 @@ import difflib
 import sys
 import textwrap
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +21,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.operator import Operator
 from cosmic_ray.plugins import get_operator, operator_names
 from rich.console import Console
 from rich.progress import track
@@ -38,9 +38,6 @@ from tests.harness.submission import PACKAGE
 SURVIVORS = Path(__file__).with_name("mutation.toml")
 LEAST_KILLED = 0.98
 """Share of the mutants that don't mean the same as the original which must be killed."""
-
-_NO_MUTANT = (AttributeError, SyntaxError)
-"""What cosmic-ray raises at an exception with a dotted name, and Python at `not x := y`."""
 
 
 @dataclass(frozen=True)
@@ -95,19 +92,24 @@ def mutants(files: Collection[str] = ()) -> Iterator[Mutant]:
             nodes = ast_nodes(get_ast(source))
             count = sum(1 for node in nodes for _ in operator.mutation_positions(node))
             for occurrence in range(count):
-                with suppress(*_NO_MUTANT):
-                    text = mutate_code(source, operator_class(), occurrence) or source
-                    if (meaning := _meaning(text)) not in seen:
-                        seen.add(meaning)
-                        yield Mutant(path.name, name, text, *_change(source, text))
+                text = _mutated(source, operator_class(), occurrence)
+                if text is not None and (meaning := _meaning(text)) not in seen:
+                    seen.add(meaning)
+                    yield Mutant(path.name, name, text, *_change(source, text))
+
+
+def _mutated(source: str, operator: Operator, occurrence: int) -> str | None:
+    """The changed file; None where cosmic-ray can't change it, or makes no Python of it."""
+    try:
+        text = mutate_code(source, operator, occurrence)
+        ast.parse(text or "")
+    except (AttributeError, SyntaxError):  # at an exception with a dotted name; at `not x := y`
+        return None
+    return text
 
 
 def _meaning(source: str) -> str:
-    """The code without its annotations and without the words of its errors.
-
-    Raises:
-        SyntaxError: it is no Python.
-    """
+    """The code without its annotations and without the words of its errors."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign):

@@ -286,10 +286,7 @@ def test_dropout_of_embeddings(adapters):
 
 
 def loud_weights():
-    """Weights with which one sublayer adds far more than an embedding holds, for each of the two.
-
-    Their names complete "features of …".
-    """
+    """For attention and feed-forward: what it adds, in words, and weights that make that large."""
     loud = torch.full((64, 64), 1e3)
     for part, names in {
         "what attention adds": ("attn.v_proj", "attn.output_proj"),

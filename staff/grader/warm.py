@@ -241,7 +241,7 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
 
 
 def _bound_memory() -> None:
-    """Let what a test makes of an answer fail that test, where it would take all memory.
+    """Let what would take all memory fail its test: a submission that runs here, or the test.
 
     An answer may be small and what is made of it huge: a count of each id up to the largest.
     """
