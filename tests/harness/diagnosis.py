@@ -73,7 +73,7 @@ def explain(
     """Add to every failing task what is known about its cause."""
     explained: dict[str, TaskResult] = {}
     for task in result.tasks:
-        if not any(test.state.failed for test in task.tests):
+        if not task.fails:
             explained[task.id] = task
             continue
         known = signatures.get(task.id, ())
@@ -92,7 +92,7 @@ def _could_show(called: TaskResult, known: Collection[Signature]) -> bool:
     It can't be where its mistake is known, and mistakes of that task are known to show here, and
     this one is not among them.
     """
-    if not any(test.state.failed for test in called.tests):
+    if not called.fails:
         return False
     source = called.blames or called.id
     told_of = any(s.mistake.task == source for s in known)

@@ -102,6 +102,11 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(test for test in self.tests if test.counted)
 
     @property
+    def fails(self) -> bool:
+        """Whether any of its tests, counted or not, got an answer that was not right."""
+        return any(test.state.failed for test in self.tests)
+
+    @property
     def complete(self) -> bool:
         """Whether every point that can be earned is earned."""
         return self.earned == self.possible

@@ -30,7 +30,7 @@ def markdown(grade: Grade, rubric: Rubric) -> str:
     for part in rubric.parts:
         lines += _part(part, result)
     for task in result.tasks:
-        if any(test.state.failed for test in task.tests):
+        if task.fails:
             lines += _failures(task)
     return "\n".join([*lines, not_shown(result, rubric)]).rstrip() + "\n"
 

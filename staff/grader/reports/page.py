@@ -61,7 +61,7 @@ def page(grade: Grade, rubric: Rubric) -> str:
     if result is None:
         return _template("ungraded.html.j2").render(known)
     step = terminal.next_task(result)
-    failing = [task for task in result.tasks if any(test.state.failed for test in task.tests)]
+    failing = [task for task in result.tasks if task.fails]
     return _template("page.html.j2").render(
         known,
         result=result,
