@@ -29,7 +29,8 @@ def scaled_dot_product_attention(
     if mask is None:
         return softmax(scores, dim=-1) @ V
     blind = ~mask.any(dim=-1, keepdim=True)
-    scores = scores.masked_fill(~(mask | blind), -math.inf)
+    bias = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~(mask | blind), -math.inf)
+    scores = scores + bias
     return (softmax(scores, dim=-1) @ V).masked_fill(blind, 0.0)
 
 
