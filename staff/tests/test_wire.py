@@ -13,7 +13,6 @@ from staff.grader.wire import (
     MAGIC,
     MAX_AXES,
     MAX_BLOB,
-    MAX_DEPTH,
     MAX_TENSORS,
     MAX_TEXT,
     Channel,
@@ -24,6 +23,7 @@ from staff.grader.wire import (
     encode,
 )
 from staff.proofs.frames import fuzz
+from tests.harness.plain import MAX_DEPTH
 from tests.harness.recipes import File, Strided
 
 

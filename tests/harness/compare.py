@@ -111,15 +111,14 @@ def _unlike(got: Plain, expected: Plain, path: str) -> str | None:
     if type(got) is not type(expected):
         return f"got {_short(got)}{where}, expected {_short(expected)}"
     if isinstance(expected, dict):
-        for key in [*expected, *got]:
+        for key, right in expected.items():
             if key not in got:
                 return f"{_short(key)} is missing{where}"
-            if key not in expected:
-                return f"{_short(key)} should not be there{where}"
-            found = _unlike(got[key], expected[key], f"{path}[{key!r}]")
+            found = _unlike(got[key], right, f"{path}[{key!r}]")
             if found:
                 return found
-        return None
+        extra = next((key for key in got if key not in expected), None)
+        return None if extra is None else f"{_short(extra)} should not be there{where}"
     if isinstance(expected, list) or (isinstance(expected, tuple) and len(got) != len(expected)):
         for i, (one, other) in enumerate(zip(got, expected, strict=False)):
             found = _unlike(one, other, f"{path}[{i}]")

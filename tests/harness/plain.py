@@ -7,7 +7,7 @@ makes the fresh copies that one call gets, and `plain` takes an answer down to p
 
 from __future__ import annotations
 
-import base64
+import binascii
 import math
 from collections.abc import Mapping
 from dataclasses import fields
@@ -22,74 +22,113 @@ from tests.harness.recipes import RECIPES, Observed
 Plain = Any
 """Documentation only: the type of plain data is recursive, and checked by `plain` at run time."""
 
+MAX_DEPTH = 40
+"""Lists in lists, or dicts in dicts."""
 _TAG = "$"
 _ATOMS = {type(None), bool, int, str}
 """What JSON says as it is."""
+_NUMBERS = _ATOMS | {float}
+_RECIPES = {recipe.__name__: recipe for recipe in RECIPES}
 
 
-def pack(value: Plain, tensors: dict[str, Tensor], name: str) -> Plain:
+class DepthError(ValueError):
+    """Lists or dicts lie too deep in each other."""
+
+
+def pack(value: Plain, tensors: dict[str, Tensor], name: str, depth: int = 0) -> Plain:
     """Turn `value` into JSON-like data; its tensors go into `tensors` under names from `name`.
 
     Raises:
         TypeError: `value` is not plain data.
+        DepthError: it is too deep.
     """
-    if type(value) in _ATOMS:
+    kind = type(value)
+    if kind in _ATOMS:
         return value
     if isinstance(value, Tensor):
         while name in tensors:  # the keys 1 and "1" of a dict, say
             name += "'"
         tensors[name] = value.detach().clone(memory_format=torch.contiguous_format)
         return {_TAG: "tensor", "name": name}
+    if kind is float:
+        # JSON would make null of an infinity.
+        return value if math.isfinite(value) else {_TAG: "float", "text": str(value)}
+    if kind is bytes:
+        return {_TAG: "bytes", "base64": binascii.b2a_base64(value, newline=False).decode("ascii")}
     if isinstance(value, RECIPES):
         parts = {f.name: getattr(value, f.name) for f in fields(value)}
-        return {_TAG: type(value).__name__, "fields": pack(parts, tensors, name)}
-    if isinstance(value, bytes):
-        return {_TAG: "bytes", "base64": base64.b64encode(value).decode("ascii")}
+        return {_TAG: kind.__name__, "fields": pack(parts, tensors, name, depth)}
+    depth = _deeper(depth)
     if isinstance(value, dict):
+        # Most keys and values are atoms, for which no name and no call is needed.
         items = [
-            [pack(k, tensors, f"{name}.{k}.key"), pack(v, tensors, f"{name}.{k}")]
+            [
+                k if type(k) in _ATOMS else pack(k, tensors, f"{name}.{k}.key", depth),
+                v if type(v) in _ATOMS else pack(v, tensors, f"{name}.{k}", depth),
+            ]
             for k, v in value.items()
         ]
         return {_TAG: "dict", "items": items}
     if isinstance(value, list | tuple):
         items = list(value)
         if not _ATOMS.issuperset(map(type, items)):
-            items = [pack(item, tensors, f"{name}.{i}") for i, item in enumerate(items)]
+            items = [pack(item, tensors, f"{name}.{i}", depth) for i, item in enumerate(items)]
         return items if isinstance(value, list) else {_TAG: "tuple", "items": items}
-    if type(value) is float:
-        # JSON would make null of an infinity.
-        return value if math.isfinite(value) else {_TAG: "float", "text": str(value)}
-    raise TypeError(f"{type(value).__name__} is not plain data")
+    raise TypeError(f"{kind.__name__} is not plain data")
 
 
-def unpack(packed: Plain, tensors: Mapping[str, Tensor]) -> Plain:
+def unpack(
+    packed: Plain, tensors: Mapping[str, Tensor], depth: int = 0, *, recipes: bool = True
+) -> Plain:
     """Undo `pack`.
 
+    Args:
+        packed: what `pack` gave.
+        tensors: the tensors by their names.
+        depth: how deep `packed` lies in what is unpacked.
+        recipes: take recipes too, which the grader does not.
+
     Raises:
-        ValueError: the data was not made by `pack`.
+        ValueError: the data was not made by `pack`; a `DepthError` where it is too deep.
         KeyError: a tensor is missing.
     """
-    if isinstance(packed, list):
-        if _ATOMS.issuperset(map(type, packed)):
-            return packed
-        return [unpack(item, tensors) for item in packed]
-    if not isinstance(packed, dict):
+    kind = type(packed)
+    if kind in _NUMBERS:
         return packed
-    tag = packed.get(_TAG)
+    if kind is list:
+        return _each(packed, tensors, _deeper(depth), recipes)
+    tag = packed.get(_TAG) if kind is dict else None
     if tag == "tensor":
         return tensors[packed["name"]]
     if tag == "bytes":
-        return base64.b64decode(packed["base64"])
+        return binascii.a2b_base64(packed["base64"])
     if tag == "float":
         return float(packed["text"])
     if tag == "dict":
-        return {unpack(k, tensors): unpack(v, tensors) for k, v in packed["items"]}
+        depth = _deeper(depth)
+        return dict(_each(pair, tensors, depth, recipes) for pair in packed["items"])
     if tag == "tuple":
-        return tuple(unpack(packed["items"], tensors))
-    for recipe in RECIPES:
-        if tag == recipe.__name__:
-            return recipe(**unpack(packed["fields"], tensors))
+        return tuple(_each(packed["items"], tensors, _deeper(depth), recipes))
+    if tag in _RECIPES and recipes:
+        return _RECIPES[tag](**unpack(packed["fields"], tensors, depth))
     raise ValueError(f"unknown kind of packed data: {tag!r}")
+
+
+def _each(
+    items: list[Plain], tensors: Mapping[str, Tensor], depth: int, recipes: bool
+) -> list[Plain]:
+    if _NUMBERS.issuperset(map(type, items)):
+        return items
+    return [
+        item if type(item) in _NUMBERS else unpack(item, tensors, depth, recipes=recipes)
+        for item in items
+    ]
+
+
+def _deeper(depth: int) -> int:
+    if depth == MAX_DEPTH:
+        raise DepthError("lists or dicts too deep in each other")
+    return depth + 1
 
 
 def realise(value: Plain, device: torch.device) -> Any:

@@ -15,6 +15,10 @@ _IMPORTERS = (
     "__import__",
     "builtins.__import__",
 )
+_BINDING = (
+    *(ast.Assign, ast.AnnAssign, ast.NamedExpr),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda),
+)
 ABSOLUTE: Final = "!"
 """Begins a dotted name whose first part is a module, whatever the file calls by that name."""
 
@@ -31,13 +35,18 @@ class Module:
         """Modules of which everything is imported."""
         self.texts: dict[str, str] = {}
         """Names of constant strings."""
-        nodes = list(ast.walk(tree))
+        self.inner: dict[ast.AST, list[ast.AST]] = {}
+        """The nodes right below each node, but for operators and contexts, which tell nothing."""
+        nodes: list[ast.AST] = [tree]
+        for node in nodes:
+            self.inner[node] = _inner(node)
+            nodes += self.inner[node]
         self.used = {node.id for node in nodes if isinstance(node, ast.Name)}
         self.classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
         for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._bind_imports(node)
-            else:
+            elif isinstance(node, _BINDING):
                 self._bind_assignment(node)
 
     @property
@@ -187,6 +196,17 @@ class Module:
                     self.texts[name] = text
                 elif (dotted := self.dotted(value)) and dotted.split(".")[0] != name:
                     self.bound[name].add(dotted)
+
+
+def _inner(node: ast.AST) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST) and value._fields:
+            found.append(value)
+    return found
 
 
 def _through(name: str, modules: Mapping[str, Module], hops: int) -> set[str]:

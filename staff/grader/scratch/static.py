@@ -107,7 +107,7 @@ class _Reader:
         waiting: list[ast.AST] = [top]
         while waiting:
             node = waiting.pop()
-            inner = list(ast.iter_child_nodes(node))
+            inner = self._module.inner[node]
             match node:
                 case ast.Import() | ast.ImportFrom():
                     yield from self._import(node)
