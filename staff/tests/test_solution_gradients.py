@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd import gradcheck
+from torch.autograd import gradcheck, gradgradcheck
 from torch.func import functional_call
 
 from cs336_basics.attention import MultiHeadSelfAttention, scaled_dot_product_attention
@@ -75,6 +75,7 @@ def test_softmax(dim: int) -> None:
     """Catches a maximum, or a sum, whose gradient is cut where it matters."""
     x = normal(2, 3, 4, root=2, dtype=F64).requires_grad_()
     assert gradcheck(lambda x: softmax(x, dim), (x,))
+    assert gradgradcheck(lambda x: softmax(x, dim), (x,))
 
 
 def test_rope() -> None:

@@ -58,6 +58,21 @@ def test_cross_entropy_of_more_rows_than_a_piece() -> None:
     agree(gradient, right)
 
 
+def test_cross_entropy_gradient_anew() -> None:
+    """Catches a backward pass that ignores what comes in, or spoils what the next one needs."""
+    logits, targets = normal(6, 7, root=2, dtype=F64).requires_grad_(), _targets(6, classes=7)
+    loss = cross_entropy(logits, targets)
+    first, second = (
+        torch.autograd.grad(3 * loss, [logits], retain_graph=True)[0] for _ in range(2)
+    )
+    (right,) = torch.autograd.grad(3 * F.cross_entropy(logits, targets), [logits])
+    agree(first, right)
+    agree(second, right)
+    (once,) = torch.autograd.grad(loss, [logits], create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        once.sum().backward()
+
+
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_cross_entropy_of_half_logits(dtype: torch.dtype) -> None:
     """Catches a loss computed in half precision: a gap of 80000 is more than float16 holds."""
