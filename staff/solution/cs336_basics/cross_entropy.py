@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 _LOG2_E = math.log2(math.e)
 _ROWS = 128  # at a time: they stay in a processor's cache, where a whole batch has no room
@@ -38,7 +37,8 @@ def cross_entropy(
 class _Losses(torch.autograd.Function):
     """The loss of every row, with its gradient by hand: `softmax(logits) − one_hot(target)`.
 
-    Only two numbers of a row are kept for it. e^x is taken as 2^(x log2 e), as in the softmax.
+    Only two numbers of a row are kept for it, and a second derivative is refused. e^x is taken as
+    2^(x log2 e), as in the softmax.
     """
 
     @staticmethod
@@ -56,7 +56,6 @@ class _Losses(torch.autograd.Function):
         return (normaliser.log() - (logits.gather(-1, targets) - shift)).squeeze(-1)
 
     @staticmethod
-    @once_differentiable
     def backward(
         ctx: Any, gradient: Float[Tensor, " rows"]
     ) -> tuple[Float[Tensor, "rows vocab_size"], None]:
