@@ -158,13 +158,13 @@ def check_truncated_normal(values: Tensor, std: float) -> None:
     The largest gap between the empirical and the theoretical distribution is held against the
     Kolmogorov-Smirnov bound that a right answer exceeds once in ten million draws.
     """
-    drawn = values.double().flatten().sort().values / std
+    drawn = values.flatten().sort().values.double() / std
     count = drawn.numel()
     check(
         bool(drawn.abs().max() <= 3 + 1e-6),
         f"a value lies {drawn.abs().max():.2f} standard deviations out",
     )
-    often = int(torch.unique(drawn, return_counts=True)[1].max())
+    often = int(torch.unique_consecutive(drawn, return_counts=True)[1].max())
     check(often <= 10, f"one value stands there {often} times, so it was not drawn")
     inside = torch.erf(torch.tensor(3 / 2**0.5, dtype=torch.float64))
     theory = 0.5 + 0.5 * torch.erf(drawn / 2**0.5) / inside
