@@ -90,3 +90,12 @@ def test_rmsnorm_of_large_half_numbers(dtype: torch.dtype, gain_dtype: torch.dty
     x = torch.tensor([300.0, 400.0], dtype=dtype)
     y = RMSNorm(2, dtype=gain_dtype or dtype)(x)
     agree(y, (torch.tensor([300.0, 400.0]) / 125000**0.5).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_softmax_of_half_numbers(dtype: torch.dtype) -> None:
+    """Catches differences and sums in half precision, where a small weight is off by percents."""
+    x = (4 * normal(64, 128, root=2)).to(dtype)
+    weights = softmax(x, -1)
+    errors = (weights.double() - x.double().softmax(-1)).abs() / weights.double()
+    assert errors[weights > torch.finfo(dtype).tiny].max() < torch.finfo(dtype).eps

@@ -15,8 +15,9 @@ def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
 
     Finite for finite inputs of any size. The input is left as it was.
     """
-    weights: Tensor = _Softmax.apply(x, dim)  # type: ignore[no-untyped-call]
-    return weights
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    weights: Tensor = _Softmax.apply(wide, dim)  # type: ignore[no-untyped-call]
+    return weights.to(x.dtype)
 
 
 class _Softmax(torch.autograd.Function):
