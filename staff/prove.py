@@ -222,9 +222,14 @@ def main() -> None:
     with TemporaryDirectory(prefix="proof-", dir=quick_folder()) as scratch:
         patches: list[Patch] = [*load_mistakes(), *load_alternates()]
         verdicts = judge(patches, rubric, Path(scratch), whole=chosen.whole)
-    verdicts += judge_public(rubric)
-    verdicts += judge_kills()
-    REPORT.write_text(report(verdicts, judge_protocol()), "utf-8")
+    waiting = Console(stderr=True)
+    with waiting.status("grading the submissions in the public layout"):
+        verdicts += judge_public(rubric)
+    with waiting.status("killing training runs, and resuming them"):
+        verdicts += judge_kills()
+    with waiting.status(f"sending {FRAMES:,} hostile frames"):
+        protocol = judge_protocol()
+    REPORT.write_text(report(verdicts, protocol), "utf-8")
     console = Console(highlight=False)
     short = [verdict for verdict in verdicts if verdict.problem]
     for verdict in short:
