@@ -53,7 +53,7 @@ def encode(message: Plain) -> bytes:
 
     Raises:
         TypeError: it is not plain data.
-        WireError: it is too large.
+        WireError: it is too large, or too deep.
     """
     tensors: dict[str, Tensor] = {}
     try:

@@ -27,7 +27,8 @@ MAX_DEPTH = 40
 _TAG = "$"
 _ATOMS = {type(None), bool, int, str}
 """What JSON says as it is."""
-_NUMBERS = _ATOMS | {float}
+_LEAVES = _ATOMS | {float}
+"""What comes out of JSON as it should be."""
 _RECIPES = {recipe.__name__: recipe for recipe in RECIPES}
 
 
@@ -93,7 +94,7 @@ def unpack(
         KeyError: a tensor is missing.
     """
     kind = type(packed)
-    if kind in _NUMBERS:
+    if kind in _LEAVES:
         return packed
     if kind is list:
         return _each(packed, tensors, _deeper(depth), recipes)
@@ -117,10 +118,10 @@ def unpack(
 def _each(
     items: list[Plain], tensors: Mapping[str, Tensor], depth: int, recipes: bool
 ) -> list[Plain]:
-    if _NUMBERS.issuperset(map(type, items)):
+    if _LEAVES.issuperset(map(type, items)):
         return items
     return [
-        item if type(item) in _NUMBERS else unpack(item, tensors, depth, recipes=recipes)
+        item if type(item) in _LEAVES else unpack(item, tensors, depth, recipes=recipes)
         for item in items
     ]
 
@@ -165,7 +166,7 @@ def plain(value: Any) -> Plain:
     """
     if isinstance(value, Tensor):
         return torch.Tensor.clone(torch.Tensor.cpu(torch.Tensor.detach(value)))
-    if type(value) in _ATOMS or type(value) in (float, bytes):
+    if type(value) in _LEAVES or type(value) is bytes:
         return value
     if type(value) is dict:
         return {plain(key): plain(item) for key, item in value.items()}

@@ -15,10 +15,6 @@ _IMPORTERS = (
     "__import__",
     "builtins.__import__",
 )
-_BINDING = (
-    *(ast.Assign, ast.AnnAssign, ast.NamedExpr),
-    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda),
-)
 ABSOLUTE: Final = "!"
 """Begins a dotted name whose first part is a module, whatever the file calls by that name."""
 
@@ -46,7 +42,7 @@ class Module:
         for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._bind_imports(node)
-            elif isinstance(node, _BINDING):
+            else:
                 self._bind_assignment(node)
 
     @property
