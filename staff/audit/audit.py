@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,8 @@ from staff.fixtures.calibrate import (
     Errors,
     Place,
     limit_of,
+    on_lesser_units,
+    on_this_processor,
     saved_limits,
     worst_errors,
 )
@@ -110,18 +113,22 @@ def audit(
             )
             for i, s in enumerate(subjects)
         ]
-        outcomes = {}
-        for outcome in run_warm(jobs, cases):
-            outcomes[outcome.name] = outcome
-            progress("submissions", len(outcomes), len(jobs))
         right = [s for s in subjects if s.right]
-        progress("right answers, written differently", 0, 1)
-        errors = worst_errors(right, cases, tasks, seen=[outcomes[s.name] for s in right])
+        jobs += on_lesser_units(on_this_processor(right, cases, tasks))
+        outcomes: dict[str, Outcome] = {}
+        again: defaultdict[str, list[Outcome]] = defaultdict(list)
+        for number, outcome in enumerate(run_warm(jobs, cases), start=1):
+            if outcome.capability:
+                again[outcome.name].append(outcome)
+            else:
+                outcomes[outcome.name] = outcome
+            progress("submissions", number, len(jobs))
+    errors = worst_errors(o for s in right for o in (outcomes[s.name], *again[s.name]))
     limits = saved_limits(cases, tasks or [task.id for task in rubric.tasks])
     mistakes = [s for s in subjects if not s.right]
     sentences = {m.id: (m.task, m.sentence) for m in load_mistakes()}
     verdicts = tuple(_mistake(s, outcomes[s.name], limits, sentences, rubric) for s in mistakes)
-    alternates = tuple(_alternate(s, outcomes[s.name], right, errors) for s in right)
+    alternates = tuple(_alternate(s, outcomes[s.name], again[s.name], right, errors) for s in right)
     margins = tuple(_margins(place, outcomes, mistakes, errors, limits) for place in limits)
     problems = [f"{v.id}: {p}" for v in verdicts for p in v.problems]
     problems += [f"{v.id}: {p}" for v in alternates for p in v.problems]
@@ -188,10 +195,15 @@ def _told(own: TaskResult) -> str:
 
 
 def _alternate(
-    subject: Subject, outcome: Outcome, right: Sequence[Subject], errors: Errors
+    subject: Subject,
+    outcome: Outcome,
+    again: Sequence[Outcome],
+    right: Sequence[Subject],
+    errors: Errors,
 ) -> AlternateVerdict:
+    runs = [o.run for o in (outcome, *again)]
+    problems = [f"could not be graded: {run.problem}" for run in runs if run.problem]
     result = outcome.run.result
-    problems = [] if result else [f"could not be graded: {outcome.run.problem}"]
     problems += [
         f"loses points in {task.id}"
         for task in (result.tasks if result else ())

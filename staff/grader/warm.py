@@ -60,6 +60,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Run only the tests that read saved cases."""
     threads: tuple[int, ...] = (1,)
     """Numbers of threads for tensor operations: with all but the first, only saved cases run."""
+    capability: str = ""
+    """ATEN_CPU_CAPABILITY: the vector unit of tensor operations, if not the processor's best."""
     workers: Workers | None = None
     """Where to get a confined worker; none runs the submission in the child."""
     annotate: bool = False
@@ -85,6 +87,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Outcomes of saved cases: task, test, case."""
     texts: dict[str, dict[str, str]]
     """Outcomes of the other tests: task, test, first line ("" for one that passed)."""
+    capability: str = ""
+    """The vector unit, where the job named one."""
 
 
 def run_warm(
@@ -95,7 +99,7 @@ def run_warm(
     Args:
         jobs: what to run.
         cases: the folder of saved cases.
-        environment: variables for the whole run, such as ATEN_CPU_CAPABILITY.
+        environment: variables for the whole run.
 
     Raises:
         HarnessError: the process stopped before every job was done.
@@ -207,7 +211,9 @@ def _lost(child: _Child, status: int) -> bytes:
     late = time.monotonic() > child.ends
     why = f"the suite took longer than {child.job.seconds:g} seconds"
     run = SuiteRun(problem=why if late else f"the suite's process ended with status {status}")
-    return msgspec.json.encode(Outcome(name=child.job.name, run=run, cases={}, texts={})) + b"\n"
+    job = child.job
+    lost = Outcome(name=job.name, run=run, cases={}, texts={}, capability=job.capability)
+    return msgspec.json.encode(lost) + b"\n"
 
 
 def _run(session: pytest.Session, job: Job) -> Outcome:
@@ -216,6 +222,8 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     suite = session.config.stash[SUITE]
     suite.folder = Path(job.folder)
     suite.seed, suite.device, suite.hints = job.seed, job.device, job.hints
+    if job.capability:
+        _compute_with(job.capability)
     gc.disable()  # a child is gone before garbage matters
     if sys.platform == "linux":
         _bound_memory()
@@ -238,6 +246,18 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     return msgspec.structs.replace(
         outcome, run=msgspec.structs.replace(outcome.run, seconds=seconds, calls=calls)
     )
+
+
+def _compute_with(capability: str) -> None:
+    """Choose the vector unit, which can be done until the first tensor operation.
+
+    Raises:
+        HarnessError: it was too late, or the processor has no such unit.
+    """
+    os.environ["ATEN_CPU_CAPABILITY"] = capability
+    chosen = torch.backends.cpu.get_cpu_capability().lower()
+    if chosen != capability:
+        raise HarnessError(f"tensor operations run on {chosen}, not on {capability}")
 
 
 def _bound_memory() -> None:
@@ -289,6 +309,7 @@ def _outcome(suite: Suite, job: Job) -> Outcome:
         run=SuiteRun(result=None if problem else suite.result(), problem=problem),
         cases=cases,
         texts={task: evidence.texts for task, evidence in suite.evidence.items()},
+        capability=job.capability,
     )
 
 
