@@ -13,7 +13,7 @@ from tests.harness.properties import UNLIKE_ANSWERS
 from tests.harness.recipes import Scripted
 
 NEXT = "cs336_basics.decoding:next_token_logits"
-DRAWS = 300
+DRAWS = 150
 
 
 def logits_of(*probabilities):
@@ -89,8 +89,8 @@ def test_model_is_shown_everything(adapters, draw):
 @task("decoding")
 def test_temperature(adapters):
     """Logits are divided by the temperature: above 1 flattens, below 1 sharpens."""
-    probabilities = [0.81, 0.16, 0.03]
-    for temperature in (2.0, 0.5):
+    probabilities = [0.7, 0.2, 0.1]
+    for temperature in (4.0, 0.25):
         powers = [p ** (1 / temperature) for p in probabilities]
         model = logits_of(*probabilities)
         drawn = adapters.run_decode(**told(model, temperature=temperature))
@@ -102,25 +102,26 @@ def test_temperature(adapters):
 @task("decoding")
 def test_top_k(adapters):
     """The k likeliest tokens come, in their own proportions; a k beyond the table is no limit."""
-    model = logits_of(0.1, 0.4, 0.2, 0.3)
+    model = logits_of(0.04, 0.7, 0.06, 0.2)
     drawn = adapters.run_decode(**told(model, top_k=2))
-    check_frequencies(drawn, [0, 4 / 7, 0, 3 / 7], "with top_k 2")
+    check_frequencies(drawn, [0, 7 / 9, 0, 2 / 9], "with top_k 2")
     drawn = adapters.run_decode(**told(model, top_k=9))
-    check_frequencies(drawn, [0.1, 0.4, 0.2, 0.3], "with top_k 9 of 4 tokens")
+    check_frequencies(drawn, [0.04, 0.7, 0.06, 0.2], "with top_k 9 of 4 tokens")
 
 
 @ours
 @task("decoding")
 def test_top_p(adapters):
     """The smallest set whose probability reaches p, in its own proportions."""
-    model = logits_of(0.2, 0.3, 0.26, 0.24)
+    probabilities = [0.13, 0.3, 0.16, 0.12, 0.15, 0.14]
+    model = logits_of(*probabilities)
     for p, expected in (
-        (0.5, [0, 0.3 / 0.56, 0.26 / 0.56, 0]),
-        (0.25, [0, 1, 0, 0]),
-        (1.0, [0.2, 0.3, 0.26, 0.24]),
+        (0.45, [0, 0.3 / 0.46, 0.16 / 0.46, 0, 0, 0]),
+        (0.25, [0, 1, 0, 0, 0, 0]),
+        (1.0, probabilities),
     ):
         drawn = adapters.run_decode(**told(model, top_p=p))
-        check_frequencies(drawn, expected, f"probabilities 0.3, 0.26, 0.24, 0.2, top_p {p}")
+        check_frequencies(drawn, expected, f"probabilities {probabilities}, top_p {p}")
 
 
 @ours
@@ -137,10 +138,10 @@ def test_settings_together(adapters):
     drawn = adapters.run_decode(**told(model, top_k=3, top_p=0.7))
     pair = [0.36 / 0.61, 0.25 / 0.61]
     check_frequencies(drawn, [*pair, 0, 0, 0], "with top_k 3 and top_p 0.7")
-    # The first two hold a third of all, and keep their proportions where top_p takes none away.
-    model = logits_of(0.3, 0.03, *[0.67 / 30] * 30)
+    # The first two hold 0.3 of all, and keep their proportions where top_p takes none away.
+    model = logits_of(0.25, 0.05, *[0.7 / 30] * 30)
     drawn = adapters.run_decode(**told(model, top_k=2, top_p=0.95))
-    check_frequencies(drawn, [10 / 11, 1 / 11, *[0] * 30], "with top_k 2 and top_p 0.95")
+    check_frequencies(drawn, [5 / 6, 1 / 6, *[0] * 30], "with top_k 2 and top_p 0.95")
 
 
 @ours

@@ -48,6 +48,10 @@ _ROOM = 4 << 30
 """Bytes of address space that a run may take beside what it starts with."""
 
 
+_IDLE = ("terminalreporter", "capturemanager", "setuponly", "setupplan", "subtests", "unittest")
+"""Plugins of pytest that look at every test, and have nothing to do here."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One run of the suite."""
 
@@ -147,7 +151,8 @@ class _Forks:
             fixtures.signatures(task)
         for item in session.items:
             _ = item.location
-        session.config.pluginmanager.unregister(name="terminalreporter")  # nobody would see it
+        for name in _IDLE:
+            session.config.pluginmanager.unregister(name=name)
         # What stands now stays: children needn't walk it for garbage, nor copy its pages.
         gc.collect()
         gc.freeze()

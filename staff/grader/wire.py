@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import select
 import socket
 import struct
 import time
@@ -96,7 +95,8 @@ class Channel:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        connection.setblocking(False)
+        self._early = bytearray()
+        """What came with what was asked for."""
 
     def send(self, message: Plain, deadline: float | None = None) -> None:
         """Send one message.
@@ -113,14 +113,12 @@ class Channel:
 
     def send_frame(self, frame: bytes, deadline: float | None = None) -> None:
         """Send what `encode` made; raises as `send` does."""
-        rest = memoryview(frame)
-        while rest:
-            try:
-                rest = rest[self._connection.send(rest[:_CHUNK]) :]
-            except BlockingIOError:
-                self._wait(deadline, writing=True)
-            except OSError:
-                raise ClosedError("the other side is gone") from None
+        try:
+            self._until(deadline).sendall(frame)
+        except TimeoutError:
+            raise LateError("it is not read in time") from None
+        except OSError:
+            raise ClosedError("the other side is gone") from None
 
     def receive(self, deadline: float | None = None, *, recipes: bool = False) -> Plain:
         """Wait for one message.
@@ -141,29 +139,28 @@ class Channel:
         self._connection.close()
 
     def _read(self, count: int, deadline: float | None) -> bytes:
-        kept = bytearray()
+        kept = self._early
         while len(kept) < count:
             try:
-                chunk = self._connection.recv(min(_CHUNK, count - len(kept)))
-            except BlockingIOError:
-                self._wait(deadline)
-                continue
+                chunk = self._until(deadline).recv(_CHUNK)
+            except TimeoutError:
+                raise LateError("no answer in time") from None
             except OSError:
                 raise ClosedError("the other side is gone") from None
             if not chunk:
                 raise ClosedError("the other side is gone")
             kept += chunk
-            if deadline is not None and time.monotonic() > deadline:
-                raise LateError("no answer in time")
-        return bytes(kept)
+        read = bytes(kept[:count])
+        del kept[:count]
+        return read
 
-    def _wait(self, deadline: float | None, *, writing: bool = False) -> None:
+    def _until(self, deadline: float | None) -> socket.socket:
+        """The socket, on which the next call ends when the deadline passes."""
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
-            raise LateError("no answer in time")
-        poll = select.poll()
-        poll.register(self._connection, select.POLLOUT if writing else select.POLLIN)
-        poll.poll(None if left is None else 1000 * left)
+            raise LateError("there is no time left")
+        self._connection.settimeout(left)
+        return self._connection
 
 
 def _blob(tensors: dict[str, Tensor]) -> bytes:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 import torch
-from torch import Tensor
 
 from tests.harness.clues import clues_of
-from tests.harness.compare import Difference, difference, errors_of, strange_places
+from tests.harness.compare import Difference, compare, strange_places
 from tests.harness.errors import Crashed, Finding, WrongAnswer
 from tests.harness.fingerprints import FAR, Seen, digest_of, directions_of, places_of
 from tests.harness.pictures import picture_of
@@ -54,7 +53,7 @@ class Cases:
                 continue
             answer, found = _nearest(got, case)
             self.seen[case.name] = _seen(got, answer, found)
-            if found is not None:
+            if isinstance(found, Difference):
                 drawn = found.kind in ("value", "nan") and not wrong
                 picture = picture_of(case.name, got, answer, case.limit) if drawn else None
                 wrong.append((case, WrongAnswer(found.text, picture=picture)))
@@ -73,16 +72,16 @@ class Cases:
         return type(finding)(*lines, clue=clue, picture=finding.picture)
 
 
-def _nearest(got: Plain, case: Case) -> tuple[Plain, Difference | None]:
+def _nearest(got: Plain, case: Case) -> tuple[Plain, float | Difference]:
     """Of the answers that are right, the one that `got` comes nearest to."""
-    found = [(answer, difference(got, answer, case.dtype, case.limit)) for answer in case.answers]
-    return min(found, key=lambda pair: pair[1].error if pair[1] else -1.0)
+    found = [(answer, compare(got, answer, case.dtype, case.limit)) for answer in case.answers]
+    right = [pair for pair in found if not isinstance(pair[1], Difference)]
+    return min(right or found, key=lambda pair: _error(pair[1]))
 
 
-def _seen(got: Plain, answer: Plain, found: Difference | None) -> Seen:
-    if found is None:
-        numbers = isinstance(answer, Tensor) and answer.numel()
-        return Seen(error=errors_of(got, answer).amax().item() if numbers else 0.0)
+def _seen(got: Plain, answer: Plain, found: float | Difference) -> Seen:
+    if not isinstance(found, Difference):
+        return Seen(error=found)
     if found.kind == "data":
         return Seen(kind="data", detail=digest_of(got), error=FAR)
     if found.kind in ("type", "shape", "dtype"):
@@ -90,3 +89,7 @@ def _seen(got: Plain, answer: Plain, found: Difference | None) -> Seen:
     places = places_of(strange_places(got, answer)) if found.kind == "nan" else ""
     off = directions_of(got.double() - answer)
     return Seen(kind=found.kind, detail=places, off=off, error=min(FAR, found.error))
+
+
+def _error(found: float | Difference) -> float:
+    return found.error if isinstance(found, Difference) else found

@@ -49,26 +49,46 @@ def difference(
         dtype: the dtype that an answer must have which is a tensor.
         limit: the largest error allowed, in units of the dtype's tolerance.
     """
+    found = compare(got, expected, dtype, limit)
+    return found if isinstance(found, Difference) else None
+
+
+def compare(
+    got: Plain, expected: Plain, dtype: torch.dtype, limit: float = 1.0
+) -> float | Difference:
+    """Hold an answer against what is expected, as `difference` does; its error when it is right."""
     if not isinstance(expected, Tensor):
-        found = _unlike(got, expected, "")
-        return None if found is None else Difference("data", found, math.inf)
-    strange = _other_kind(got, expected, dtype) or _not_finite(got, expected)
+        unlike = _unlike(got, expected, "")
+        return 0.0 if unlike is None else Difference("data", unlike, math.inf)
+    kind = _other_kind(got, expected, dtype)
+    if kind is not None or not expected.numel():
+        return kind or 0.0
+    # Where something is not finite, the error is NaN or infinite, and it takes a closer look.
+    error = _errors(got, expected).max().item()
+    if error <= limit:
+        return error
+    strange = _not_finite(got, expected)
     if strange is not None:
         return strange
     errors = errors_of(got, expected)
-    if not errors.numel() or errors.max() <= limit:
-        return None
-    return _worst(got, expected, errors, limit)
+    error = errors.max().item()
+    return error if error <= limit else _worst(got, expected, errors, limit)
 
 
 def errors_of(got: Tensor, expected: Tensor) -> Tensor:
-    """The error of every value, in units of the tolerance of the answer's dtype."""
+    """The error of every value, in units of the tolerance of the answer's dtype.
+
+    It is 0 where the right answer is not finite.
+    """
+    return torch.where(expected.isfinite(), _errors(got, expected), 0.0)
+
+
+def _errors(got: Tensor, expected: Tensor) -> Tensor:
     if got.dtype not in TOLERANCES:
         return torch.where(got == expected, 0.0, math.inf).double()
     atol, rtol = TOLERANCES[got.dtype]
-    wide, right = got.double(), expected.double()
-    errors = (wide - right).abs() / (atol + rtol * right.abs())
-    return torch.where(right.isfinite(), errors, 0.0)
+    right = expected.double()
+    return (got.double() - right).abs() / (atol + rtol * right.abs())
 
 
 def check_equal(got: Plain, expected: Plain, why: str) -> None:

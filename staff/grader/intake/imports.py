@@ -6,6 +6,8 @@ import ast
 import warnings
 from collections.abc import Iterator
 
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+
 
 def imported(content: bytes, path: str) -> Iterator[str]:
     """Give the dotted names of the modules that a file may import, each with what it takes of it.
@@ -22,7 +24,7 @@ def imported(content: bytes, path: str) -> Iterator[str]:
         tree = parse(content)
     except (RecursionError, MemoryError):
         return
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name
@@ -35,6 +37,15 @@ def imported(content: bytes, path: str) -> Iterator[str]:
                 yield base
             for alias in node.names:
                 yield f"{base}.{alias.name}" if base else alias.name
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every statement, and what holds some: no import stands in an expression."""
+    waiting: list[ast.AST] = [tree]
+    for node in waiting:
+        yield node
+        for field in _BLOCKS:
+            waiting += getattr(node, field, ())
 
 
 def parse(content: bytes) -> ast.Module:
