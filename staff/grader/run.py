@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -123,6 +124,7 @@ def grade_all(
                 taken[name] = intake
         if not taken:
             return
+        gc.freeze()  # what is loaded by now stays, and needn't be walked for garbage ever again
         line = None if how.backend.name == "mock" else stack.enter_context(zygote(how.rules, place))
         jobs = [
             how.job(name, intake.folder, number, line)

@@ -13,6 +13,7 @@ import socket
 import struct
 import time
 
+import msgspec
 from safetensors import SafetensorError, TensorSpec, serialize
 from safetensors.torch import load
 from torch import Tensor
@@ -33,6 +34,12 @@ MAX_EMPTY = 1 << 16
 """of a tensor with an axis of length zero, that one left out."""
 _CHUNK = 1 << 18
 _JSON = json.JSONEncoder(allow_nan=False, check_circular=False, separators=(",", ":"))
+
+
+class _Entry(msgspec.Struct):
+    """What the table of contents says about a tensor, as far as it is looked at here."""
+
+    shape: list[int]
 
 
 class WireError(Exception):
@@ -200,11 +207,10 @@ def _check_tensors(blob: bytes) -> None:
     length = int.from_bytes(blob[:8], "little")
     if length > MAX_TEXT:
         raise WireError(f"too large: a table of {length} bytes")
-    table = json.loads(blob[8 : 8 + length])
+    table = msgspec.json.decode(blob[8 : 8 + length], type=dict[str, _Entry])
     if len(table) > MAX_TENSORS:
         raise WireError(f"too many tensors: {len(table)}")
     for entry in table.values():
-        shape = [int(n) for n in entry.get("shape", ())]
-        most = MAX_EMPTY if 0 in shape else MAX_ELEMENTS
-        if len(shape) > MAX_AXES or math.prod(n or 1 for n in shape) > most:
+        most = MAX_EMPTY if 0 in entry.shape else MAX_ELEMENTS
+        if len(entry.shape) > MAX_AXES or math.prod(n or 1 for n in entry.shape) > most:
             raise WireError("a tensor of an impossible shape")

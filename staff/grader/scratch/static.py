@@ -95,6 +95,7 @@ class _Reader:
         self._names = names
         self._methods = methods
         self._symbol = ""
+        self._known: dict[str, set[str]] = {}
 
     def read(self) -> Iterator[Use]:
         """Give the uses, symbol by symbol."""
@@ -109,6 +110,13 @@ class _Reader:
             node = waiting.pop()
             inner = self._module.inner[node]
             match node:
+                case ast.Attribute() | ast.Name() | ast.Call() | ast.Subscript() | ast.BinOp():
+                    found = list(self._expression(node))
+                    yield from found
+                    if isinstance(node, ast.Attribute) and any(u.how == "read" for u in found):
+                        inner = [_origin(node)]
+                    elif isinstance(node, ast.Call) and _asks(node):
+                        inner = [node.args[0]]
                 case ast.Import() | ast.ImportFrom():
                     yield from self._import(node)
                 case ast.arg():
@@ -117,13 +125,6 @@ class _Reader:
                     inner = [node.target, *([node.value] if node.value else [])]
                 case ast.FunctionDef() | ast.AsyncFunctionDef():
                     inner = [n for n in inner if n is not node.returns]
-                case ast.Attribute() | ast.Name() | ast.Call() | ast.Subscript() | ast.BinOp():
-                    found = list(self._expression(node))
-                    yield from found
-                    if isinstance(node, ast.Attribute) and any(u.how == "read" for u in found):
-                        inner = [_origin(node)]
-                    elif isinstance(node, ast.Call) and _asks(node):
-                        inner = [node.args[0]]
             waiting += reversed(inner)
 
     def _expression(self, node: ast.expr) -> Iterator[Use]:
@@ -137,7 +138,7 @@ class _Reader:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             return
         dotted = self._module.dotted(node)
-        meanings = self._module.meanings(dotted, self._modules) if dotted else set()
+        meanings = self._meanings(dotted) if dotted else set()
         for meaning in sorted(meanings):
             name = self._forbidden(meaning)
             if name is not None:
@@ -154,7 +155,7 @@ class _Reader:
     def _call(self, node: ast.Call) -> Iterator[Use]:
         """Calls that reach a name by its text, or run text."""
         function = self._module.dotted(node.func) or ""
-        meanings = self._module.meanings(function, self._modules)
+        meanings = self._meanings(function)
         if function in _RUNNERS and not meanings:
             yield self._use(node, function, "dodge")
         elif self._module.imports(node.func):
@@ -166,7 +167,7 @@ class _Reader:
                 yield self._use(node, text, "read")
         elif function in ("getattr", "vars") and node.args:
             whose = self._module.dotted(node.args[0])
-            of_torch = whose and any(map(_torch, self._module.meanings(whose, self._modules)))
+            of_torch = whose and any(map(_torch, self._meanings(whose)))
             told = len(node.args) > 1 and self._module.text(node.args[1]) is not None
             if of_torch and not told:
                 yield self._use(node, f"{function} of {whose}", "dodge")
@@ -193,6 +194,12 @@ class _Reader:
                 forbidden is None and (door := self._rules.backdoor(name)) and door != "sys.modules"
             ):
                 yield self._use(node, name, "dodge")
+
+    def _meanings(self, dotted: str) -> set[str]:
+        """What a dotted name may stand for; most names stand in a file many times."""
+        if dotted not in self._known:
+            self._known[dotted] = self._module.meanings(dotted, self._modules)
+        return self._known[dotted]
 
     def _forbidden(self, meaning: str) -> str | None:
         return self._names.forbidden(meaning.removeprefix(ABSOLUTE))
