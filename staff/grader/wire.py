@@ -179,13 +179,14 @@ def _blob(tensors: dict[str, Tensor]) -> bytes:
     """
     specs = {}
     for name, tensor in tensors.items():
-        if tensor.device.type != "cpu" or (tensor.nbytes and not tensor.data_ptr()):
+        address, size = tensor.data_ptr(), tensor.nbytes
+        if tensor.device.type != "cpu" or (size and not address):
             raise WireError(f"a tensor on {tensor.device} can't be read")
         specs[name] = TensorSpec(
             dtype=str(tensor.dtype).removeprefix("torch."),
             shape=tensor.shape,
-            data_ptr=tensor.data_ptr(),
-            data_len=tensor.nbytes,
+            data_ptr=address,
+            data_len=size,
         )
     return serialize(specs)
 

@@ -46,16 +46,16 @@ def pack(value: Plain, tensors: dict[str, Tensor], name: str, depth: int = 0) ->
     kind = type(value)
     if kind in _ATOMS:
         return value
-    if isinstance(value, Tensor):
-        while name in tensors:  # the keys 1 and "1" of a dict, say
-            name += "'"
-        tensors[name] = value.detach().clone(memory_format=torch.contiguous_format)
-        return {_TAG: "tensor", "name": name}
     if kind is float:
         # JSON would make null of an infinity.
         return value if math.isfinite(value) else {_TAG: "float", "text": str(value)}
     if kind is bytes:
         return {_TAG: "bytes", "base64": binascii.b2a_base64(value, newline=False).decode("ascii")}
+    if isinstance(value, Tensor):
+        while name in tensors:  # the keys 1 and "1" of a dict, say
+            name += "'"
+        tensors[name] = value.detach().clone(memory_format=torch.contiguous_format)
+        return {_TAG: "tensor", "name": name}
     if isinstance(value, RECIPES):
         parts = {f.name: getattr(value, f.name) for f in fields(value)}
         return {_TAG: kind.__name__, "fields": pack(parts, tensors, name, depth)}
