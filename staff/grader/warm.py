@@ -228,12 +228,15 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     suite.folder = Path(job.folder)
     suite.seed, suite.device, suite.hints = job.seed, job.device, job.hints
     if job.capability:
-        _compute_with(job.capability)
+        os.environ["ATEN_CPU_CAPABILITY"] = job.capability  # read at the first tensor operation
     gc.disable()  # a child is gone before garbage matters
     if sys.platform == "linux":
         _bound_memory()
     connect = functools.partial(InProcess, annotate=job.annotate)
     suite.open(functools.partial(Remote, workers=job.workers) if job.workers else connect)
+    unit = torch.backends.cpu.get_cpu_capability().lower()
+    if job.capability not in ("", unit):
+        suite.problem = f"tensor operations run on {unit}, not on {job.capability}"
     items = [item for item in session.items if _wanted(item, job)]
     try:
         for threads in job.threads if suite.problem is None else ():
@@ -251,18 +254,6 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     return msgspec.structs.replace(
         outcome, run=msgspec.structs.replace(outcome.run, seconds=seconds, calls=calls)
     )
-
-
-def _compute_with(capability: str) -> None:
-    """Choose the vector unit, which can be done until the first tensor operation.
-
-    Raises:
-        HarnessError: it was too late, or the processor has no such unit.
-    """
-    os.environ["ATEN_CPU_CAPABILITY"] = capability
-    chosen = torch.backends.cpu.get_cpu_capability().lower()
-    if chosen != capability:
-        raise HarnessError(f"tensor operations run on {chosen}, not on {capability}")
 
 
 def _bound_memory() -> None:

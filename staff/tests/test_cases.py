@@ -165,6 +165,16 @@ def test_an_answer_is_held_against_every_accepted_one():
     assert "saved case: far · 1 of 2 cases fail" in text
 
 
+def test_the_error_is_the_one_from_the_nearest_answer():
+    """Catches limits that are as wide as two right answers are apart."""
+    answers = tuple(torch.tensor([x], dtype=torch.float64) for x in (1.0, 1.0 + 5e-6))
+    case = Case(name="x", arguments={}, answers=answers, dtype=torch.float32, limit=1.0)
+    for right in answers:
+        cases = Cases((case,))
+        cases.check(lambda right=right: right.float())
+        assert cases.seen["x"].error < 0.01
+
+
 def test_the_first_wrong_case_has_its_picture():
     """Catches a picture of another case, of a right answer, or none where numbers differ."""
     right = torch.arange(4, dtype=torch.float64).reshape(2, 2)

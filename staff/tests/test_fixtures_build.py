@@ -67,7 +67,7 @@ def small_catalogue(monkeypatch, empty):
     monkeypatch.setattr(subjects, "load_mistakes", lambda: mistakes[:2])
     monkeypatch.setattr(subjects, "load_alternates", lambda: alternates[:1])
     monkeypatch.setattr(subjects, "FOLDER", empty)
-    monkeypatch.setattr(calibrate, "CAPABILITIES", (None,))
+    monkeypatch.setattr(calibrate, "CAPABILITIES", ())
     monkeypatch.setattr(calibrate, "THREADS", (1,))
 
 

@@ -75,6 +75,16 @@ def test_recipes_reach_a_worker_alone():
         _decoded(Strided(torch.ones(2)))
 
 
+def test_frames_that_come_together_are_taken_apart(pair):
+    """Catches an answer that is lost, or cut, where the next one follows at once."""
+    one, other = pair
+    sent = ["a", torch.ones(3), "b" * 90_000, None]
+    one._connection.sendall(b"".join(map(encode, sent)))
+    got = [other.receive(_soon()) for _ in sent]
+    assert torch.equal(got[1], sent[1])
+    assert [*got[:1], *got[2:]] == [*sent[:1], *sent[2:]]
+
+
 def test_a_sender_that_stops_is_not_waited_for(pair):
     """Catches a hang, when a frame is never finished or comes in drops."""
     one, other = pair
