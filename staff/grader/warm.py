@@ -46,8 +46,6 @@ from tests.harness.recipes import clean_up
 
 _ROOM = 4 << 30
 """Bytes of address space that a run may take beside what it starts with."""
-
-
 _IDLE = ("terminalreporter", "capturemanager", "setuponly", "setupplan", "subtests", "unittest")
 """Plugins of pytest that look at every test, and have nothing to do here."""
 
