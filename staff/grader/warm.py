@@ -46,8 +46,11 @@ from tests.harness.recipes import clean_up
 
 _ROOM = 4 << 30
 """Bytes of address space that a run may take beside what it starts with."""
-_IDLE = ("terminalreporter", "capturemanager", "setuponly", "setupplan", "subtests", "unittest")
-"""Plugins of pytest that look at every test, and have nothing to do here."""
+_IDLE = (
+    *("cacheprovider", "capture", "faulthandler", "logging", "setuponly", "setupplan"),
+    *("subtests", "threadexception", "unittest", "warnings"),
+)
+"""Plugins of pytest that have nothing to do here, though some would look at every test."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,8 +152,7 @@ class _Forks:
             fixtures.signatures(task)
         for item in session.items:
             _ = item.location
-        for name in _IDLE:
-            session.config.pluginmanager.unregister(name=name)
+        session.config.pluginmanager.unregister(name="terminalreporter")  # nobody would see it
         # What stands now stays: children needn't walk it for garbage, nor copy its pages.
         gc.collect()
         gc.freeze()
@@ -226,15 +228,12 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     suite.folder = Path(job.folder)
     suite.seed, suite.device, suite.hints = job.seed, job.device, job.hints
     if job.capability:
-        os.environ["ATEN_CPU_CAPABILITY"] = job.capability  # read at the first tensor operation
+        suite.problem = _compute_with(job.capability)
     gc.disable()  # a child is gone before garbage matters
     if sys.platform == "linux":
         _bound_memory()
     connect = functools.partial(InProcess, annotate=job.annotate)
     suite.open(functools.partial(Remote, workers=job.workers) if job.workers else connect)
-    unit = torch.backends.cpu.get_cpu_capability().lower()
-    if job.capability not in ("", unit):
-        suite.problem = f"tensor operations run on {unit}, not on {job.capability}"
     items = [item for item in session.items if _wanted(item, job)]
     try:
         for threads in job.threads if suite.problem is None else ():
@@ -252,6 +251,13 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     return msgspec.structs.replace(
         outcome, run=msgspec.structs.replace(outcome.run, seconds=seconds, calls=calls)
     )
+
+
+def _compute_with(capability: str) -> str | None:
+    """Choose the vector unit before the first tensor operation; says why where it can't be had."""
+    os.environ["ATEN_CPU_CAPABILITY"] = capability
+    unit = torch.backends.cpu.get_cpu_capability().lower()
+    return None if unit == capability else f"tensor operations run on {unit}, not on {capability}"
 
 
 def _bound_memory() -> None:
@@ -319,8 +325,7 @@ def main() -> None:
     os.dup2(silent, 1)
     options = ["--config-file", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
     options += ["--confcutdir", str(TESTS), "--cases", sys.argv[1]]
-    options += ["--capture=no"]
-    for plugin in ("cacheprovider", "logging", "warnings", "threadexception", "faulthandler"):
+    for plugin in _IDLE:
         options += ["-p", f"no:{plugin}"]
     if all(job.tasks for job in jobs):
         for task in sorted({task for job in jobs for task in job.tasks}):

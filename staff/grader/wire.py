@@ -162,10 +162,14 @@ class Channel:
         return read
 
     def _until(self, deadline: float | None) -> socket.socket:
-        """The socket, on which the next call ends when the deadline passes."""
+        """The socket, on which the next call ends when the deadline passes.
+
+        Raises:
+            TimeoutError: it has passed.
+        """
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
-            raise LateError("there is no time left")
+            raise TimeoutError
         self._connection.settimeout(left)
         return self._connection
 

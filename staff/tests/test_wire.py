@@ -79,7 +79,7 @@ def test_frames_that_come_together_are_taken_apart(pair):
     """Catches an answer that is lost, or cut, where the next one follows at once."""
     one, other = pair
     sent = ["a", torch.ones(3), "b" * 90_000, None]
-    one._connection.sendall(b"".join(map(encode, sent)))
+    one.send_frame(b"".join(map(encode, sent)), _soon())
     got = [other.receive(_soon()) for _ in sent]
     assert torch.equal(got[1], sent[1])
     assert [*got[:1], *got[2:]] == [*sent[:1], *sent[2:]]

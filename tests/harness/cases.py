@@ -75,8 +75,7 @@ class Cases:
 def _nearest(got: Plain, case: Case) -> tuple[Plain, float | Difference]:
     """Of the answers that are right, the one that `got` comes nearest to."""
     found = [(answer, compare(got, answer, case.dtype, case.limit)) for answer in case.answers]
-    right = [pair for pair in found if not isinstance(pair[1], Difference)]
-    return min(right or found, key=lambda pair: _error(pair[1]))
+    return min(found, key=lambda pair: _distance(pair[1]))
 
 
 def _seen(got: Plain, answer: Plain, found: float | Difference) -> Seen:
@@ -91,5 +90,6 @@ def _seen(got: Plain, answer: Plain, found: float | Difference) -> Seen:
     return Seen(kind=found.kind, detail=places, off=off, error=min(FAR, found.error))
 
 
-def _error(found: float | Difference) -> float:
-    return found.error if isinstance(found, Difference) else found
+def _distance(found: float | Difference) -> tuple[bool, float]:
+    """How far an answer is off; one that is right comes before every one that isn't."""
+    return (True, found.error) if isinstance(found, Difference) else (False, found)
