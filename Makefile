@@ -28,7 +28,7 @@ test: .venv lint  ## Check everything: style, types, walls, stubs, fixtures, sta
 
 mutation: .venv  ## Judge general mutants of the solution with the graded suite.
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[staff,mutation]'
-	$(BIN)/python -m staff.mutation
+	$(BIN)/cs336 audit --mutants
 
 lint: .venv
 	$(BIN)/ruff check .
@@ -39,7 +39,7 @@ lint: .venv
 	$(BIN)/lint-imports
 
 prove: .venv  ## Run the long proofs whole, and write their result under docs/.
-	$(BIN)/python -m staff.prove
+	$(BIN)/cs336 audit --all --proof docs/proof.md --figure docs/figures/margins.svg
 
 bench: .venv  ## Measure ratios of time, in one run.
 	$(BIN)/python -m benchmarks.suite
@@ -57,7 +57,7 @@ labs: .venv  ## Run every lab with the solution, and draw the pictures of docs/l
 	  ../../$(BIN)/python -m labs.$$lab --out ../../docs/figures/labs || exit; done
 
 fixtures: .venv  ## Build the saved cases anew.
-	$(BIN)/cs336 fixtures build
+	$(BIN)/cs336 fixtures build --all
 
 figures: .venv  ## Draw the figures of the handout and the docs anew (the last needs Chromium).
 	$(BIN)/python -m staff.figures.handout

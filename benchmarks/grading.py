@@ -36,7 +36,7 @@ import sys
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 import pytest
-from staff.grader import preloaded  # as a worker has it
+from staff.runner import preloaded  # as a worker has it
 from tests.harness.in_process import InProcess
 
 def cpu():

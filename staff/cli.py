@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import errno
-import gc
 import io
 import sys
 import tempfile
@@ -15,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from staff.files import write_whole
 from staff.grader.scratch.model import Policy
 from staff.paths import ROOT, SOLUTION
 from tests.harness.diagnosis import Hints
@@ -66,69 +66,24 @@ def grade(
 
     Exit status: 0 if every submission was graded, 1 if some could not be, 2 for wrong use.
     """
-    from staff.fixtures.draft import write_files
-    from staff.fixtures.fresh import fresh_files
-    from staff.grader.batch import Batch, begin, finish
-    from staff.grader.reports import table, write_reports
-    from staff.grader.run import Grading, grade_all, unique_names
-    from staff.grader.sandbox import choose
-    from staff.grader.workplace import workplace
-    from tests.harness.devices import demand
-    from tests.harness.fixtures import Fixtures
+    from staff.grader.grade import Settings
+    from staff.grading import Listener, grade_batch
+    from staff.reports import table
 
-    missing = [path for path in submissions if not path.exists()]
-    if missing:
-        raise UsageError(f"there is no {missing[0]}; name folders, zips or tars that exist")
-    rubric = read_rubric()
-    for task in rubric.tasks:
-        Fixtures(fixtures or FIXTURES).task(task.id)
-    backend = choose(sandbox)
-    demand(device)
-    wanted = Batch(
-        seed="" if fixtures else seed,
-        cases=str(fixtures.resolve()) if fixtures else "",
-        sandbox=backend.name,
-        device=device,
-        hints=hints,
-        policy=scratch,
-    )
-    batch, goes_on = begin(out, wanted)
-    if goes_on:
-        console.print(f"going on with the batch that was stopped in {out}/", markup=False)
-    order = unique_names(submissions)
-    grades = {}
-    with _Progress("grading") as progress, workplace() as place:
-        cases, saved = fixtures, None
-        if cases is None:
-            progress.say("drawing fresh cases")
-            cases, saved = place / "cases", FIXTURES
-            cases.mkdir(0o700)  # the answers: for nobody else, whoever may enter the place
-            files, stayed = fresh_files(FIXTURES, batch.seed)
-            for case in stayed:
-                console.print(f"no fresh case had room, the saved one stands: {case}", markup=False)
-            write_files(files, cases)
-        how = Grading(
-            cases=cases,
-            rubric=rubric,
-            backend=backend,
-            saved=saved,
-            **batch.settings,
-        )
-        gc.freeze()  # what is loaded stays, and is no garbage to look for beside each submission
-        for done in grade_all(submissions, how, lambda *found: batch.kept(out, *found)):
-            write_reports(done, rubric, out / done.submission)
-            grades[done.submission] = done
-            progress.say("grading", len(grades), len(order))
-    finish(out)
-    console.print(table([grades[name] for name in order]))
-    console.print(f"\nReports in {out}/ · open {out / order[-1] / 'report.html'}", markup=False)
-    raise typer.Exit(0 if all(g.graded for g in grades.values()) else 1)
+    settings = Settings(seed=seed, device=device, hints=hints, policy=scratch)
+    with _Progress("grading") as progress:
+        listener = Listener(lambda line: console.print(line, markup=False), progress.say)
+        grades = grade_batch(submissions, out, settings, sandbox, fixtures, listener)
+    console.print(table(grades))
+    last = out / grades[-1].submission / "report.html"
+    console.print(f"\nReports in {out}/ · open {last}", markup=False)
+    raise typer.Exit(0 if all(grade.graded for grade in grades) else 1)
 
 
 @app.command()
 def examples(out: Out = Path("build/examples")) -> None:
     """Write the example submissions: stubs, a first week's work, the solution."""
-    from staff.catalogue.examples import write_examples
+    from staff.release.examples import write_examples
 
     for folder in write_examples(out):
         console.print(f"wrote {folder}/")
@@ -162,73 +117,33 @@ def build(
     task: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Only this task (repeatable).")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every task, also those that are in step.")
+    ] = False,
     sample: Annotated[
         int, typer.Option(metavar="N", min=1, help="Measure one patch in N, keep the others.")
     ] = 1,
 ) -> None:
-    """Draw the inputs, ask the oracle, hold the solution against it, and write the files."""
-    from staff.fixtures.build import build_files
+    """Draw the inputs, ask the oracle, hold the solution against it, and write the files.
+
+    Without --task or --all, the files are built whose sources have changed.
+    """
+    from staff.fixtures.build import build_files, stale_tasks
     from staff.fixtures.draft import write_files
 
     rubric = read_rubric()
     tasks = [rubric.task(name).id for name in task or ()]
+    if not tasks and not everything:
+        tasks = list(stale_tasks(out))
+        if not tasks:
+            console.print("every file is in step with its sources; --all builds them all the same")
+            return
+        console.print(f"{len(tasks)} of {len(rubric.tasks)} files are stale: {', '.join(tasks)}")
     with _Progress("building") as progress:
-        files = build_files(FIXTURES, seed, progress.say, tasks, sample)
+        files = build_files(out, seed, progress.say, tasks, sample)
     write_files(files, out)
     size = sum(len(content) for content in files.values())
     console.print(f"wrote {len(files)} files, {size / 1000:.0f} kB, to {out}/")
-
-
-@app.command()
-def audit(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the audit as JSON.")] = False,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the margins into an SVG.")
-    ] = None,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="Run every test on every mistake, not a sample.")
-    ] = False,
-    part: Annotated[
-        list[int] | None, typer.Option(metavar="N", help="Only this part (repeatable).")
-    ] = None,
-    pairs: Annotated[
-        int, typer.Option(metavar="N", help="Put N random pairs of mistakes together instead.")
-    ] = 0,
-    fixtures: Annotated[Path, typer.Option(metavar="DIR", help="The saved cases.")] = FIXTURES,
-) -> None:
-    """Run every mistake and every alternate through the suite; exit 1 if anything falls short."""
-    from staff.audit.audit import audit as run_audit
-    from staff.audit.figure import draw
-    from staff.audit.pairs import audit_pairs
-    from staff.audit.show import mistakes_table, totals
-
-    if pairs:
-        with _Progress("auditing") as progress:
-            verdicts = audit_pairs(pairs, fixtures, progress.say)
-        wrong = [(v, problem) for v in verdicts for problem in v.problems]
-        if as_json:
-            _write_json(verdicts)
-        else:
-            for verdict, problem in wrong:
-                console.print(f"{verdict.first} with {verdict.second}: {problem}", markup=False)
-            named = sum(bool(verdict.named) for verdict in verdicts)
-            said = f"{len(verdicts)} pairs · {named} with a name · {len(wrong)} told wrongly"
-            console.print(said)
-        raise typer.Exit(1 if wrong else 0)
-    with _Progress("auditing") as progress:
-        rubric = read_rubric()
-        tasks = [task.id for task in rubric.tasks if task.part in (part or ())]
-        found = run_audit(rubric, fixtures, progress.say, whole=whole, tasks=tasks)
-    if figure is not None:
-        draw(found, figure)
-    if as_json:
-        _write_json(found)
-    else:
-        console.print(mistakes_table(found))
-        console.print()
-        for line in (*totals(found), *(f"falls short: {problem}" for problem in found.problems)):
-            console.print(line, markup=False)
-    raise typer.Exit(1 if found.problems else 0)
 
 
 @fixtures_app.command()
@@ -238,11 +153,7 @@ def check(
     ] = 1,
 ) -> None:
     """Build anew in memory and compare; exit 1 if anything would change."""
-    from staff.fixtures.diff import differences
-
-    found = list(differences(FIXTURES, sample))
-    for line in found:
-        console.print(line, markup=False)
+    found = _differences(sample)
     if found:
         console.print(f"{len(found)} differences · run `cs336 fixtures build` to take them over")
         raise typer.Exit(1)
@@ -252,11 +163,110 @@ def check(
 @fixtures_app.command()
 def diff() -> None:
     """Say what a new build would change, and by how much."""
+    if not _differences(sample=1):
+        console.print("a new build would change nothing")
+
+
+def _differences(sample: int) -> list[str]:
     from staff.fixtures.diff import differences
 
-    found = list(differences(FIXTURES))
-    for line in found or ["a new build would change nothing"]:
+    with _Progress("comparing") as progress:
+        found = list(differences(FIXTURES, sample, progress.say))
+    for line in found:
         console.print(line, markup=False)
+    return found
+
+
+@app.command()
+def audit(
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Every patch through the sandbox.")
+    ] = False,
+    noise: Annotated[
+        int, typer.Option(metavar="SEEDS", help="Answers as other processors round them.")
+    ] = 0,
+    pairs: Annotated[int, typer.Option(metavar="N", help="N random pairs of mistakes.")] = 0,
+    kills: Annotated[int, typer.Option(metavar="N", help="Kill and resume N training runs.")] = 0,
+    frames: Annotated[int, typer.Option(metavar="N", help="Send the grader N odd frames.")] = 0,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="General mutants of the solution (an hour).")
+    ] = False,
+    file: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Mutate only this file (repeatable).")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All of these but the mutants.")
+    ] = False,
+    part: Annotated[
+        list[int] | None, typer.Option(metavar="N", help="Audit only this part (repeatable).")
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Run every test on every mistake, not a sample.")
+    ] = False,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the margins into an SVG.")
+    ] = None,
+    by_case: Annotated[
+        bool, typer.Option("--by-case", help="Draw a row for each case, not for each task.")
+    ] = False,
+    proof: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the result into a Markdown page.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    fixtures: Annotated[Path, typer.Option(metavar="DIR", help="The saved cases.")] = FIXTURES,
+) -> None:
+    """Prove that the suite catches what it should, and nothing else; exit 1 if it falls short.
+
+    Without an option every mistake and every alternate runs through the suite in process.
+    """
+    from msgspec.structs import replace
+
+    from staff.validation.margins import draw
+    from staff.validation.proof import proof as page
+    from staff.validation.tables import mistakes_table
+    from staff.validation.validate import EVERYTHING, Plan, validate
+
+    rubric = read_rubric()
+    parts = {known.number for known in rubric.parts}
+    if unknown := sorted(set(part or ()) - parts):
+        raise UsageError(f"there is no part {unknown[0]}; there are {', '.join(map(str, parts))}")
+    plan = Plan(
+        sandbox=sandbox,
+        noise=noise,
+        pairs=pairs,
+        kills=kills,
+        frames=frames,
+        mutants=mutants,
+        files=tuple(file or ()),
+        whole=whole,
+        tasks=tuple(task.id for task in rubric.tasks if task.part in (part or ())),
+    )
+    if everything:
+        plan = replace(EVERYTHING, whole=whole)
+    elif not any((sandbox, noise, pairs, kills, frames, mutants)):
+        plan = replace(plan, audit=True)
+    sections = []
+    found = None
+    with _Progress("auditing") as progress:
+        for done, audited in validate(plan, rubric, fixtures, progress.say):
+            sections += done
+            found = found or audited
+    if figure is not None and found is not None:
+        draw(found, figure, by_case=by_case)
+    if proof is not None:
+        write_whole(proof, page(sections).encode())
+    if as_json:
+        _write_json({"sections": sections, "audit": found})
+    else:
+        if found is not None and not everything:
+            console.print(mistakes_table(found))
+            console.print()
+        for section in sections:
+            for line in (str(section), *(f"  {figure}" for figure in section.figures)):
+                console.print(line, markup=False)
+            for subject, problem in section.problems:
+                console.print(f"  falls short: {subject}: {problem}", markup=False)
+    raise typer.Exit(0 if all(section.holds for section in sections) else 1)
 
 
 def _write_json(found: object) -> None:

@@ -267,7 +267,7 @@ def check_share(zeros, p, what):
     """So many of 2560 draws are as likely as p says, but for one time in ten million."""
     count, share = zeros.numel(), zeros.double().mean().item()
     bound = math.sqrt(math.log(2e7) / (2 * count))
-    check(abs(share - p) < bound, f"dropout {p} drops {share:.3f} of the features of {what}")
+    check(abs(share - p) < bound, f"dropout {p} drops {{:.3f}} of the features of {what}", share)
 
 
 @ours
@@ -279,7 +279,8 @@ def test_dropout_of_embeddings(adapters):
         zeros = values.abs() < 1e-3
         check_share(zeros, p, "the embeddings")
         scale = values[~zeros].mean().item() * (1 - p)
-        check(abs(scale - 1) < 0.01, f"dropout {p} scales what stays by {scale:.3f} / {1 - p:g}")
+        why = f"dropout {p} scales what stays by {{:.3f}} / {1 - p:g}"
+        check(abs(scale - 1) < 0.01, why, scale)
         check(not bool((zeros == zeros[:1]).all()), "every row drops the same features")
     again = dropped(adapters, 0.6, silent_weights(64), seed=1)
     check(not torch.equal(again.abs() < 1e-3, zeros), "every call drops the same features")

@@ -35,8 +35,9 @@ def check_frequencies(drawn, expected, why):
     check(not strange, f"{why}, token {strange[:1]} came, which should never come")
     for token, probability in enumerate(expected):
         low, high = bounds(len(drawn), probability, 1e-7 / len(expected))
-        seen = f"{why}, token {token} came {drawn.count(token)} times in {len(drawn)}"
-        check(low <= drawn.count(token) <= high, f"{seen}, expected {low} to {high}")
+        count = drawn.count(token)
+        seen = f"{why}, token {token} came {{:.0f}} times in {len(drawn)}"
+        check(low <= count <= high, f"{seen}, expected {low} to {high}", count)
 
 
 def bounds(draws, probability, risk):
@@ -180,7 +181,7 @@ def test_seed_of_decoding(adapters):
     def text(seed):
         return adapters.run_decode(**told(model, length=40, seed=seed))
 
-    check_equal(text(5), text(5), f"with the same seed, {UNLIKE_ANSWERS}")
+    check_equal(text(5), text(5), UNLIKE_ANSWERS)
     check(text(5) != text(6), "two seeds write the same text")
     check(text(None) != text(None), "without a seed, two calls write the same text")
 

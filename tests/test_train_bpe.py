@@ -163,6 +163,7 @@ def test_a_merge_touches_few_words(adapters):
     lines = (many - few) / 20
     check(
         lines < 2 * len(words),
-        f"after 80 merges, one more runs {lines:.0f} lines of Python for {len(words)} words, "
+        f"after 80 merges, one more runs {{:.0f}} lines of Python for {len(words)} words, "
         "few of which it changes",
+        lines,
     )

@@ -142,8 +142,8 @@ def test_steps_of_a_plain_loop(adapters):
     either = [plain(decay_first=True), plain(decay_first=False)]
     expected = min(either, key=lambda loop: (loop["weights"] - path[-1]).abs().amax())
     check_close(losses[:1], expected["losses"][:1], "the train_loss of step 1 is wrong")
-    why = f"the gradient_norm of step 1 is wrong, and the loss of step 6 is {losses[-1]:.4g}"
-    check_close(norms[:1], expected["norms"][:1], why)
+    why = "the gradient_norm of step 1 is wrong, and the loss of step 6 is {:.4g}"
+    check_close(norms[:1], expected["norms"][:1], why, losses[-1])
     why = "are not those of a plain loop on the same batches"
     check_close(losses, expected["losses"], f"the losses {why}")
     check_close(norms, expected["norms"], f"the gradient norms {why}")

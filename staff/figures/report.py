@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 
 from PIL import Image
 
-from staff.catalogue.examples import write_examples
 from staff.figures.browser import chromium, screenshot
 from staff.figures.handout import FOLDER
-from staff.grader.reports import write_reports
 from staff.grader.run import Grading, grade_all
 from staff.grader.sandbox import choose
+from staff.release.examples import write_examples
+from staff.reports import write_reports
 from tests.harness.fixtures import FIXTURES
 from tests.harness.rubric import read_rubric
 

@@ -9,22 +9,11 @@ import msgspec
 
 from staff.files import write_whole
 from staff.grader.intake.collect import LeftOut
-from staff.grader.scratch.model import Call, Policy, ScratchFinding
+from staff.grader.scratch.model import Policy, ScratchFinding
+from staff.runner.jobs import SuiteRun
 from tests.harness.diagnosis import Hints
-from tests.harness.results import SuiteResult
 
-FORMAT = 1
-
-
-class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run of the suite came to: a result, or the reason why there is none."""
-
-    result: SuiteResult | None = None
-    problem: str | None = None
-    seconds: float = 0.0
-    """Wall time."""
-    calls: tuple[Call, ...] = ()
-    """What the guard noted while the suite ran."""
+FORMAT = 2
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

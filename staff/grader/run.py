@@ -11,17 +11,18 @@ from pathlib import Path
 import msgspec
 
 from staff.grader.batch import FILE, digest_of
-from staff.grader.grade import Grade, Settings, SuiteRun
+from staff.grader.grade import Grade, Settings
 from staff.grader.intake import Intake, name_of, opened
 from staff.grader.intake.names import sameness
-from staff.grader.remote import Workers
+from staff.grader.messages import in_words_of
 from staff.grader.sandbox import Backend, Confinement, Limits
 from staff.grader.scratch.findings import enforced, findings, rules_of
-from staff.grader.scratch.model import ScratchFinding
+from staff.grader.scratch.model import Call, ScratchFinding
 from staff.grader.scratch.rules import Rules
-from staff.grader.warm import Job, run_warm
+from staff.grader.worker.remote import Workers
+from staff.grader.worker.zygote import zygote
 from staff.grader.workplace import workplace
-from staff.grader.zygote import zygote
+from staff.runner.jobs import Job, Outcome, SuiteRun, run_jobs
 from tests.harness.errors import SubmissionError
 from tests.harness.rubric import Rubric
 from tests.harness.submission import first_line
@@ -47,13 +48,18 @@ class Grading(Settings, frozen=True, kw_only=True):
         return None if self.policy == "off" else rules_of(self.rubric.scratch)
 
     def grade(
-        self, name: str, run: SuiteRun, intake: Intake | None = None, digest: str = ""
+        self,
+        name: str,
+        run: SuiteRun,
+        intake: Intake | None = None,
+        digest: str = "",
+        calls: Sequence[Call] = (),
     ) -> Grade:
         """The grade of a run, with what there is to know about how it came to be."""
         found: tuple[ScratchFinding, ...] = ()
         if intake is not None and self.policy != "off":
             try:
-                found = findings(intake.folder, self.rubric, run.calls)
+                found = findings(intake.folder, self.rubric, calls)
             except Exception as error:  # noqa: BLE001 - no submission may stop the others
                 run = SuiteRun(problem=_problem(error))
         if self.policy == "enforce" and run.result is not None:
@@ -83,9 +89,9 @@ class Grading(Settings, frozen=True, kw_only=True):
         return Job(
             name=name,
             folder=str(folder),
-            workers=None
+            bridge=None
             if line is None
-            else Workers(line=line, plan=plan, suite_seconds=limits.suite_seconds),
+            else Workers(line=line, plan=plan, suite_seconds=limits.suite_seconds).spec(),
             annotate=True,
             saved=str(self.saved or ""),
             seed=self.seed,
@@ -130,9 +136,18 @@ def grade_all(
             how.job(name, intake.folder, number, line)
             for number, (name, intake) in enumerate(taken.items())
         ]
-        for outcome in run_warm(jobs, how.cases, {"TMPDIR": str(place)}):
+        for outcome in run_jobs(jobs, how.cases, {"TMPDIR": str(place)}):
             name = outcome.name
-            yield how.grade(name, outcome.run, taken[name], digests[name])
+            calls = msgspec.json.decode(outcome.noted, type=tuple[Call, ...])
+            yield how.grade(name, with_messages(outcome), taken[name], digests[name], calls)
+
+
+def with_messages(outcome: Outcome) -> SuiteRun:
+    """What a run came to, in the words of the saved cases where it was run on them too."""
+    run = outcome.run
+    if run.result is None:
+        return run
+    return msgspec.structs.replace(run, result=in_words_of(run.result, outcome.on_saved))
 
 
 def unique_names(paths: Sequence[Path]) -> list[str]:

@@ -13,8 +13,10 @@ from typing import Protocol
 
 from torch import Tensor
 
-from tests.harness.errors import Crashed, Frame, NotOffered, NotStarted, WrongAnswer
+from tests.harness.errors import Crashed, NotOffered, NotStarted, WrongAnswer, printable
+from tests.harness.fingerprints import FAR, Seen
 from tests.harness.plain import Plain
+from tests.harness.results import Frame
 from tests.harness.rubric import Rubric, Task
 
 ADAPTER_PREFIXES = ("run_", "get_", "count_")
@@ -138,7 +140,7 @@ class Adapter:
         """
         reply = self._call(arguments, cotangent, wrt, inputs=inputs)
         if isinstance(reply, Raised):
-            raise Crashed(*_crash_lines(self.name, reply)) from reply.error
+            raise _crashed(self.name, reply) from reply.error
         asked = self._adapters.bridge.device.partition(":")[0]
         if reply.device != asked:
             raise WrongAnswer(f"the inputs are on {asked}, but the output is on {reply.device}")
@@ -155,7 +157,7 @@ class Adapter:
         reply = self._call(arguments, refusal=True)
         if isinstance(reply, Raised):
             if reply.lost:
-                raise Crashed(*_crash_lines(self.name, reply))
+                raise _crashed(self.name, reply)
             return reply.type
         raise WrongAnswer(f"no error was raised, but {why}", f"the answer {_ending(reply.output)}")
 
@@ -173,7 +175,7 @@ class Adapter:
                 self.name, arguments, cotangent, wrt, inputs=inputs, refusal=refusal
             )
         except Missing as missing:
-            raise NotStarted(f"{missing}; add it to your adapters") from None
+            raise NotStarted(f"{missing}; add it to your adapters", waiting="glue") from None
         if isinstance(reply, Raised) and reply.by_stub:
             raise self._adapters.not_started(self.name, reply) from reply.error
         return reply
@@ -207,34 +209,38 @@ class Adapters:
         try:
             reply = self.bridge.probe(name, arguments)
         except Missing as missing:
-            finding = NotOffered if self.bridge.layout == "public" else NotStarted
-            raise finding(str(missing)) from None
+            if self.bridge.layout == "public":
+                raise NotOffered(str(missing)) from None
+            raise NotStarted(str(missing), waiting="glue") from None
         if not isinstance(reply, Raised):
             return reply
         if reply.by_stub:
             raise self.not_started(name, reply) from reply.error
-        raise Crashed(*_crash_lines(f"the probe {name!r}", reply)) from reply.error
+        raise _crashed(f"the probe {name!r}", reply) from reply.error
 
     def not_started(self, caller: str, raised: Raised) -> NotStarted:
         """Say which body is still the stub's: the glue, the task's own, or another task's."""
         frame = raised.frames[-1] if raised.frames else None
         if frame and frame.file.endswith("adapters.py"):
-            return NotStarted(self._glue_missing(caller, frame))
-        owner = self.rubric.by_id.get(raised.message.partition(":")[0])
-        if owner and owner.id != self.task.id:
-            return NotStarted(f"waits for {owner.id} · handout §{owner.handout}")
+            return self._glue_missing(caller, frame)
+        owners = self.rubric.owners(frame.file, frame.function) if frame else []
+        if owners and self.task not in owners:
+            owner = owners[0]
+            return NotStarted(f"waits for {owner.id} · handout §{owner.handout}", waiting="task")
         where = f"`{frame.function}` in {frame.file}" if frame else self.task.id
-        return NotStarted(f"not started: write {where}")
+        return NotStarted(f"not started: write {where}", waiting="body")
 
-    def _glue_missing(self, adapter: str, frame: Frame) -> str:
+    def _glue_missing(self, adapter: str, frame: Frame) -> NotStarted:
         names = [symbol.partition(":")[2] for symbol in self.task.symbols]
         try:
             written = self.bridge.probe("written", {"symbols": list(self.task.symbols)})
         except Missing:
             written = False
         if written is True:
-            return f"`{names[0]}` answers; fill in `{adapter}` in {frame.file}"
-        return f"not started: write {self.task.files[0]}, then `{adapter}` in {frame.file}"
+            text = f"`{names[0]}` answers; fill in `{adapter}` in {frame.file}"
+            return NotStarted(text, waiting="glue")
+        text = f"not started: write {self.task.files[0]}, then `{adapter}` in {frame.file}"
+        return NotStarted(text, waiting="body")
 
 
 def _ending(output: Plain) -> str:
@@ -245,6 +251,9 @@ def _ending(output: Plain) -> str:
     return f"has shape {tuple(output.shape)} and ends in {values}"
 
 
-def _crash_lines(name: str, raised: Raised) -> list[str]:
-    lines = [f"{name} raised {raised}", *([raised.annotations] if raised.annotations else [])]
-    return lines + [f"  {frame}" for frame in raised.frames[-4:]]
+def _crashed(name: str, raised: Raised) -> Crashed:
+    headline = f"{name} raised {raised}"
+    details = [raised.annotations] if raised.annotations else []
+    # How an exception is worded is up to the student, and to the version of a library.
+    seen = Seen(kind="raises", why=name, detail=printable(raised.type), error=FAR)
+    return Crashed(headline, *details, seen=seen, frames=raised.frames[-4:])

@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 import msgspec
 import torch
+from msgspec.structs import replace
+from torch import Tensor
 
 from tests.harness.clues import clues_of
-from tests.harness.compare import Difference, compare, strange_places
+from tests.harness.compare import Difference, compare, seen_of
 from tests.harness.errors import Crashed, Finding, WrongAnswer
-from tests.harness.fingerprints import FAR, Seen, digest_of, directions_of, places_of
+from tests.harness.fingerprints import Seen, shaken
 from tests.harness.pictures import picture_of
 from tests.harness.plain import Plain
+from tests.harness.results import CaseNote
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,12 +30,19 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cases:
-    """The saved cases of one test."""
+    """The saved cases of one test.
 
-    def __init__(self, cases: tuple[Case, ...]) -> None:
+    Args:
+        cases: the cases.
+        noise: how often each answer is seen once more, disturbed by another seed of noise.
+    """
+
+    def __init__(self, cases: tuple[Case, ...], noise: int = 0) -> None:
         self.cases = cases
         self.seen: dict[str, Seen] = {}
         """What came out of each case, once `check` has run it."""
+        self.shaken: list[dict[str, Seen]] = [{} for _ in range(noise)]
+        """The same for each seed of noise."""
 
     def check(self, adapter: Callable[..., Plain]) -> None:
         """Run the adapter on every case and hold the answers against the saved ones.
@@ -46,13 +56,11 @@ class Cases:
             try:
                 got = adapter(**case.arguments)
             except (Crashed, WrongAnswer) as finding:
-                self.seen[case.name] = Seen(
-                    kind="raises", detail=finding.lines[0].partition(":")[0], error=FAR
-                )
+                self._see(case, finding.seen)
                 wrong.append((case, finding))
                 continue
             answer, found = _nearest(got, case)
-            self.seen[case.name] = _seen(got, answer, found)
+            self._see(case, seen_of(got, answer, found, case.limit), got)
             if isinstance(found, Difference):
                 drawn = found.kind in ("value", "nan") and not wrong
                 picture = picture_of(case.name, got, answer, case.limit) if drawn else None
@@ -62,32 +70,31 @@ class Cases:
         if wrong:
             raise self._finding(wrong, clues)
 
+    def _see(self, case: Case, seen: Seen, got: Plain = None) -> None:
+        self.seen[case.name] = seen
+        for number, other in enumerate(self.shaken):
+            other[case.name] = seen
+            if isinstance(got, Tensor) and got.is_floating_point():
+                disturbed = shaken(got, f"{number}/{case.name}")
+                answer, found = _nearest(disturbed, case)
+                other[case.name] = seen_of(disturbed, answer, found, case.limit)
+
     def _finding(self, wrong: list[tuple[Case, Finding]], clues: list[list[str]]) -> Finding:
         """Describe the first wrong case, and add what all wrong ones have in common."""
         case, finding = wrong[0]
-        others = f" · {len(wrong)} of {len(self.cases)} cases fail" if len(self.cases) > 1 else ""
-        lines = [*finding.lines, f"saved case: {case.name}{others}"]
         common = [clue for clue in clues[0] if all(clue in c for c in clues)] if clues else []
-        clue = common[0] if common else None
-        return type(finding)(*lines, clue=clue, picture=finding.picture)
+        finding.failure = replace(
+            finding.failure,
+            case=CaseNote(name=case.name, failing=len(wrong), total=len(self.cases)),
+            clue=common[0] if common else None,
+        )
+        return finding
 
 
 def _nearest(got: Plain, case: Case) -> tuple[Plain, float | Difference]:
     """Of the answers that are right, the one that `got` comes nearest to."""
     found = [(answer, compare(got, answer, case.dtype, case.limit)) for answer in case.answers]
     return min(found, key=lambda pair: _distance(pair[1]))
-
-
-def _seen(got: Plain, answer: Plain, found: float | Difference) -> Seen:
-    if not isinstance(found, Difference):
-        return Seen(error=found)
-    if found.kind == "data":
-        return Seen(kind="data", detail=digest_of(got), error=FAR)
-    if found.kind in ("type", "shape", "dtype"):
-        return Seen(kind=found.kind, detail=found.text, error=FAR)
-    places = places_of(strange_places(got, answer)) if found.kind == "nan" else ""
-    off = directions_of(got.double() - answer)
-    return Seen(kind=found.kind, detail=places, off=off, error=min(FAR, found.error))
 
 
 def _distance(found: float | Difference) -> tuple[bool, float]:

@@ -13,10 +13,19 @@ import math
 from dataclasses import dataclass
 
 import torch
+from msgspec.structs import replace
 from torch import Tensor
 
 from tests.harness.errors import WrongAnswer
-from tests.harness.fingerprints import Kind
+from tests.harness.fingerprints import (
+    FAR,
+    Kind,
+    Seen,
+    digest_of,
+    directions_of,
+    places_of,
+    shaken,
+)
 from tests.harness.plain import Plain
 
 TOLERANCES = {
@@ -86,9 +95,40 @@ def errors_of(got: Tensor, expected: Tensor) -> Tensor:
 def _errors(got: Tensor, expected: Tensor) -> Tensor:
     if got.dtype not in TOLERANCES:
         return torch.where(got == expected, 0.0, math.inf).double()
-    atol, rtol = TOLERANCES[got.dtype]
+    return _signed_errors(got, expected).abs()
+
+
+def _signed_errors(got: Tensor, expected: Tensor) -> Tensor:
+    """The error of every value with its sign; of dtypes that must be equal, the difference."""
+    atol, rtol = TOLERANCES.get(got.dtype, (1.0, 0.0))
     right = expected.double()
-    return (got.double() - right).abs() / (atol + rtol * right.abs())
+    return (got.double() - right) / (atol + rtol * right.abs())
+
+
+def seen_of(
+    got: Plain, expected: Plain, found: float | Difference, limit: float, why: str = ""
+) -> Seen:
+    """What came out, to be held against known mistakes.
+
+    Args:
+        got: what the submission returned.
+        expected: the right answer.
+        found: what `compare` says of the two.
+        limit: the largest error allowed.
+        why: for a test without saved cases, the sentence of its check.
+    """
+    if not isinstance(found, Difference):
+        return Seen(error=found, limit=limit)
+    if found.kind == "value":
+        off = directions_of(_signed_errors(got, expected))
+        error = min(FAR, found.error)
+        return Seen(kind="value", why=why, off=off, error=error, limit=limit)
+    detail = found.text
+    if found.kind == "data":
+        detail = digest_of(got)
+    elif found.kind == "nan":
+        detail = places_of(strange_places(got, expected))
+    return Seen(kind=found.kind, why=why, detail=detail, error=FAR, limit=limit)
 
 
 def check_equal(got: Plain, expected: Plain, why: str) -> None:
@@ -99,30 +139,61 @@ def check_equal(got: Plain, expected: Plain, why: str) -> None:
     """
     found = _unlike(got, expected, "")
     if found is not None:
-        raise WrongAnswer(why, found)
+        seen = Seen(kind="data", why=why, detail=digest_of(got), error=FAR)
+        raise WrongAnswer(why, found, seen=seen)
 
 
 def check_close(
-    got: Plain, expected: Tensor, why: str, *, dtype: torch.dtype | None = None, limit: float = 1.0
+    got: Plain,
+    expected: Tensor,
+    why: str,
+    *numbers: float,
+    dtype: torch.dtype | None = None,
+    limit: float = 1.0,
 ) -> None:
     """Fail with the sentence `why`, and the difference below it, unless `got` is as expected.
+
+    `numbers` fill the fields of the sentence, as in `check`.
 
     Raises:
         WrongAnswer: it is not.
     """
-    found = difference(got, expected, dtype or expected.dtype, limit)
-    if found is not None:
-        raise WrongAnswer(why, found.text)
+    dtype = dtype or expected.dtype
+    found = difference(got, expected, dtype, limit)
+    if found is None:
+        return
+    numbers = tuple(float(number) for number in numbers)
+    seen = replace(seen_of(got, expected, found, limit, why), numbers=numbers)
+
+    def disturbed(seed: str) -> Seen:
+        if found.kind != "value":
+            return seen
+        other = shaken(got, seed)
+        differs = difference(other, expected, dtype, limit)
+        again = seen_of(other, expected, differs, limit, why) if differs else seen
+        return replace(again, numbers=numbers)
+
+    raise WrongAnswer(_filled(why, numbers), found.text, seen=seen, shaken=disturbed)
 
 
-def check(condition: object, why: str) -> None:
+def check(condition: object, why: str, *numbers: float) -> None:
     """Fail with the sentence `why` unless the condition holds.
+
+    Numbers that were measured, and so may depend on rounding, fill the fields of the sentence:
+    `check(size < 2, "the norm is {:.3g}, and 2 is allowed", size)`. A known mistake is then
+    recognised by the sentence, and by numbers that are nearly the same.
 
     Raises:
         WrongAnswer: it doesn't.
     """
     if not condition:
-        raise WrongAnswer(why)
+        numbers = tuple(float(number) for number in numbers)
+        seen = Seen(kind="says", why=why, numbers=numbers, error=FAR)
+        raise WrongAnswer(_filled(why, numbers), seen=seen)
+
+
+def _filled(why: str, numbers: tuple[float, ...]) -> str:
+    return why.format(*numbers) if numbers else why
 
 
 def _unlike(got: Plain, expected: Plain, path: str) -> str | None:

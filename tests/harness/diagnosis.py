@@ -8,59 +8,53 @@ comes first. Otherwise the numbers speak: a clue, or the plain comparison.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from tests.harness.fingerprints import Seen, fits
 from tests.harness.fixtures import Signature
-from tests.harness.results import Picture, SuiteResult, TaskResult, TestResult
+from tests.harness.results import Diagnosis, Failure, SuiteResult, TaskResult, TestResult
 from tests.harness.rubric import Rubric
 
 Hints = Literal["off", "nudge", "full"]
-_NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
-_SAME_NUMBER = 0.02
 _MOST = 3
+"""So many mistakes that look alike are listed at most."""
 
 
-@dataclass
 class Evidence:
     """What the tests of one task saw."""
 
-    cases: dict[tuple[str, str], Seen] = field(default_factory=dict)
-    """Outcomes of saved cases, under the names of test and case."""
-    texts: dict[str, str] = field(default_factory=dict)
-    """Outcomes of tests without saved cases: the first line, or "" for one that passed."""
+    def __init__(self) -> None:
+        self.seen: dict[tuple[str, str], Seen] = {}
+        """Under the names of test and saved case; "" stands for a test that has none."""
 
     def see(self, test: str, case: str, seen: Seen) -> None:
         """Take down an outcome; of several of one case the worst stays."""
-        earlier = self.cases.get((test, case))
+        earlier = self.seen.get((test, case))
         if earlier is None or seen.error > earlier.error:
-            self.cases[test, case] = seen
+            self.seen[test, case] = seen
 
 
 def suspects(evidence: Evidence, signatures: Collection[Signature]) -> list[Signature]:
     """The known mistakes that would have given exactly what was seen.
 
-    Saved cases decide; the texts of the other tests decide between those that they leave over,
-    and alone where no case fails.
+    Saved cases decide; the other tests decide between the mistakes that are left over, and decide
+    alone where no case fails.
     """
+    cases = {key: seen for key, seen in evidence.seen.items() if key[1]}
+    others = {key: seen for key, seen in evidence.seen.items() if not key[1]}
+    fitting = [s for s in signatures if _explains(s, cases)]
+    by_all = [s for s in fitting if _explains(s, others)]
+    if any(seen.loud for seen in cases.values()):
+        return by_all or fitting
+    return by_all if any(seen.loud for seen in others.values()) else []
+
+
+def _explains(signature: Signature, seen: Mapping[tuple[str, str], Seen]) -> bool:
     right = Seen()
-    fitting = [
-        signature
-        for signature in signatures
-        if all(
-            _fits_case(seen, signature.cases.get(place, right))
-            for place, seen in evidence.cases.items()
-        )
-    ]
-    by_text = [s for s in fitting if _fits_texts(evidence.texts, s.mistake.texts)]
-    if any(seen.kind != "right" for seen in evidence.cases.values()):
-        return by_text or fitting
-    return by_text if any(evidence.texts.values()) else []
+    return all(fits(one, signature.seen.get(key, right)) for key, one in seen.items())
 
 
 def explain(
@@ -83,7 +77,7 @@ def explain(
         visible = [t for t in broken if rubric.by_id[t.id].visibility == "visible"]
         found = suspects(evidence.get(task.id, Evidence()), _possible(task, broken, visible, known))
         explained[task.id] = _explained(task, _narrowed(found, visible), visible, hints)
-    return msgspec.structs.replace(result, tasks=tuple(explained.values()))
+    return replace(result, tasks=tuple(explained.values()))
 
 
 def _could_show(called: TaskResult, known: Collection[Signature]) -> bool:
@@ -123,70 +117,34 @@ def _explained(
     task: TaskResult, found: list[Signature], broken: Sequence[TaskResult], hints: Hints
 ) -> TaskResult:
     causes = {(s.mistake.task, s.mistake.sentence): s.mistake for s in found}
-    known, lines = None, []
+    tests = tuple(test.name for test in task.failing)
+    diagnoses: tuple[Diagnosis, ...] = ()
     if len(causes) == 1:
         known = next(iter(causes.values()))
-        lines = _named_lines(task.id, known.task, known.sentence, known.nudge, hints)
+        named = Diagnosis(
+            tests=tests,
+            task=known.task,
+            mistake=known.id,
+            sentences=(known.sentence,) if hints == "full" else (),
+            nudge=known.nudge if hints != "off" else "",
+        )
+        diagnoses = (named,)
     elif broken:
-        lines = [f"`{broken[0].id}`, which this task calls, fails too: mend that first"]
+        diagnoses = (Diagnosis(tests=tests, task=broken[0].id),)
     elif 1 < len(causes) <= _MOST and hints == "full":
-        said = "; or ".join(mistake.sentence for mistake in causes.values())
-        lines = [f"a clue: known mistakes look like this when {said}"]
-    blamed = known.task if known else (broken[0].id if broken else None)
-    tests = tuple(_test(test, lines, hints, said=bool(lines)) for test in task.tests)
-    return msgspec.structs.replace(
-        task,
-        tests=tests,
-        known=known.id if known else None,
-        blames=blamed if blamed != task.id else None,
-        told=tuple(lines),
-    )
+        sentences = tuple(mistake.sentence for mistake in causes.values())
+        diagnoses = (Diagnosis(tests=tests, task=task.id, sentences=sentences),)
+    said = tuple(_hinted(test, hints) for test in task.tests)
+    return replace(task, tests=said, diagnoses=diagnoses)
 
 
-def _named_lines(own: str, task: str, sentence: str, nudge: str, hints: Hints) -> list[str]:
-    if hints == "off":
-        return []
-    if task != own:
-        cause = f": {sentence}" if hints == "full" else ""
-        return [
-            f"fails exactly as it would with your `{task}`{cause}",
-            f"mend that first (pytest --task={task})",
-        ]
-    told = [f"This is what comes out when {sentence}."] if hints == "full" else []
-    return [*told, f"Ask yourself: {nudge}"]
-
-
-def _test(test: TestResult, lines: list[str], hints: Hints, *, said: bool) -> TestResult:
-    if not test.state.failed:
+def _hinted(test: TestResult, hints: Hints) -> TestResult:
+    """A test without what hints keep back: its clue, and the numbers of its picture."""
+    failure = test.failure
+    if failure is None or hints == "full":
         return test
-    if not said and test.clue and hints == "full":
-        lines = [f"a clue: {test.clue}"]
-    picture = _shown_at(hints, test.picture)
-    return msgspec.structs.replace(test, lines=(*lines, *test.lines), picture=picture)
-
-
-def _shown_at(hints: Hints, picture: Picture | None) -> Picture | None:
-    """The whole picture, or the places without a number, or nothing."""
-    if picture is None or hints == "full":
-        return picture
-    return None if hints == "off" else msgspec.structs.replace(picture, got=None, expected=None)
-
-
-def _fits_case(seen: Seen, stored: Seen) -> bool:
-    return seen.kind == "right" if stored.kind == "right" else fits(seen, stored)
-
-
-def _fits_texts(seen: Mapping[str, str], stored: Mapping[str, str]) -> bool:
-    return all(same_text(text, stored.get(test, "")) for test, text in seen.items())
-
-
-def same_text(one: str, other: str) -> bool:
-    """Whether two lines say the same, with numbers that agree to two digits."""
-    if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
-        return False
-    pairs = zip(_numbers(one), _numbers(other), strict=True)
-    return all(abs(a - b) <= _SAME_NUMBER * max(abs(a), abs(b)) for a, b in pairs)
-
-
-def _numbers(text: str) -> list[float]:
-    return [float(number.replace(",", "")) for number in _NUMBER.findall(text)]
+    picture = failure.picture
+    if picture is not None:
+        picture = None if hints == "off" else replace(picture, got=None, expected=None)
+    shown: Failure = replace(failure, clue=None, picture=picture)
+    return replace(test, failure=shown)

@@ -15,10 +15,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from tests.harness.results import Picture, State
+from tests.harness.fingerprints import FAR, Seen
+from tests.harness.results import Failure, State
 
 
 def printable(line: str) -> str:
@@ -46,34 +47,32 @@ class SubmissionError(HarnessError):
     """The submission can't be found or imported."""
 
 
-@dataclass(frozen=True)
-class Frame:
-    """One line of the submission that was running when it raised."""
-
-    file: str
-    """Relative to the submission's root, with forward slashes."""
-    line: int
-    function: str
-    source: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line} in {self.function}: {self.source}"
-
-
 class Finding(Exception):  # noqa: N818 - a finding is a result, not an error of the suite
-    """What a test found out about a submission: a state, and lines with the important one first."""
+    """What a test found out about a submission: a state, and a failure as data.
+
+    Args:
+        headline: the most important thing, in one line.
+        details: what else there is to say, a line each.
+        seen: what came out, to be held against known mistakes.
+        shaken: the same with the answer disturbed by a seeded noise, where noise can change it.
+        about: the other fields of `Failure`.
+    """
 
     state: ClassVar[State]
 
     def __init__(
-        self, *lines: str, clue: str | None = None, picture: Picture | None = None
+        self,
+        headline: str,
+        *details: str,
+        seen: Seen | None = None,
+        shaken: Callable[[str], Seen] | None = None,
+        **about: Any,
     ) -> None:
-        super().__init__("\n".join(lines))
-        self.lines = tuple(printable(line) for line in lines)
-        self.clue = clue
-        """What the numbers say, for when no known mistake fits."""
-        self.picture = picture
-        """Where the answer differs from a saved one."""
+        super().__init__("\n".join((headline, *details)))
+        headline, *rest = (printable(line) for line in (headline, *details))
+        self.failure = Failure(headline=headline, details=tuple(rest), **about)
+        self.seen = seen or Seen(kind="says", why=headline, error=FAR)
+        self.shaken = shaken or (lambda _: self.seen)
 
 
 class NotStarted(Finding):

@@ -1,8 +1,11 @@
 """Fingerprints: what a wrong answer looks like, small enough to store and sharp enough to tell.
 
-The fingerprint of a wrong tensor is its error (answer minus right answer) seen along sixteen
-fixed directions. A projection is linear, so two answers that differ by rounding have nearly the
-same fingerprint, and two unlike mistakes do not.
+The fingerprint of a wrong tensor is its error, in units of what is allowed for each value, seen
+along sixteen fixed directions. A projection is linear, so two answers that differ by rounding have
+nearly the same fingerprint, and two unlike mistakes do not.
+
+Processors round differently, so a fingerprint holds nothing that rounding decides: an error of a
+few limits is neither stored nor held against anybody, and two errors may differ by a few limits.
 """
 
 from __future__ import annotations
@@ -19,33 +22,88 @@ from torch import Tensor
 
 DIRECTIONS = 16
 NEAR = 0.02
-"""Two fingerprints fit when they differ by this share of their length at most."""
+"""Two numbers of a fingerprint may differ by this share."""
+LOUD = 4.0
+"""An error of more limits than this is no rounding: only such errors are stored."""
+DIGITS = 4
+"""Significant digits of a stored fingerprint; it need only be told from others."""
+NOISE = 1e-6
+"""Relative size of the noise that stands for the rounding of another processor."""
 
 FAR = 1e99
 """An error beyond numbers: NaN, a wrong shape, an exception. JSON knows no infinity."""
 
-Kind = Literal["right", "value", "data", "nan", "shape", "dtype", "type", "raises"]
+Kind = Literal["right", "value", "data", "nan", "shape", "dtype", "type", "raises", "says"]
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came out of one case."""
+    """What came out of one saved case, or of one test that has none."""
 
     kind: Kind = "right"
+    why: str = ""
+    """The sentence of the check that failed, before its numbers, or the adapter that raised."""
     detail: str = ""
     """The shape, dtype or type; the exception's name; where NaN stands; a digest of exact data."""
+    numbers: tuple[float, ...] = ()
+    """The measured numbers of the sentence."""
     off: tuple[float, ...] = ()
-    """The error along the sixteen directions; empty where it can't be told."""
+    """The error along the sixteen directions, in units of the dtype's tolerance."""
     error: float = 0.0
-    """The largest error, in units of the dtype's tolerance; `FAR` where no number can say it."""
+    """The largest error, in the same units; `FAR` where no number can say it."""
+    limit: float = 1.0
+    """The largest error that is allowed here; not stored."""
+
+    @property
+    def loud(self) -> bool:
+        """Whether this is wrong on every processor, whatever rounding does."""
+        return self.kind != "right" and self.error > LOUD * self.limit
+
+    def stored(self) -> Seen:
+        """This as a file holds it: rounded, and without its limit."""
+        off = tuple(_rounded(value) for value in self.off)
+        numbers = tuple(_rounded(value) for value in self.numbers)
+        error = _rounded(self.error) if self.kind == "value" else 0.0
+        return msgspec.structs.replace(self, off=off, numbers=numbers, error=error, limit=1.0)
+
+
+def fits(seen: Seen, stored: Seen) -> bool:
+    """Whether an outcome is what a mistake gives: `stored` is loud, or right where nothing shows.
+
+    An error of up to twice `LOUD` limits may be missing among the stored ones, since it may have
+    been smaller on the processor that made them; and the other way round.
+    """
+    near = 2 * LOUD * seen.limit
+    if not seen.loud:
+        return stored.kind == "right" or (stored.kind == "value" and stored.error <= near)
+    if stored.kind == "right":
+        return seen.kind == "value" and seen.error <= near
+    if (seen.kind, seen.why, seen.detail) != (stored.kind, stored.why, stored.detail):
+        return False
+    if len(seen.numbers) != len(stored.numbers) or len(seen.off) != len(stored.off):
+        return False
+    if not all(_close(a, b) for a, b in zip(seen.numbers, stored.numbers, strict=True)):
+        return False
+    if seen.kind != "value":
+        return True
+    allowed = max(1.0, seen.limit)
+    gap = math.dist(seen.off, stored.off)
+    return (
+        abs(seen.error - stored.error) <= NEAR * stored.error + 2 * allowed
+        and gap <= NEAR * math.hypot(*stored.off) + 4 * allowed
+    )
 
 
 def directions_of(error: Tensor) -> tuple[float, ...]:
-    """Project an error (answer minus right answer) on the fixed directions for its size."""
-    flat = error.detach().double().flatten()
-    signs = _signs(flat.numel())
-    return tuple(
-        (signs @ torch.nan_to_num(flat, 0.0, 0.0, 0.0) / math.sqrt(max(1, flat.numel()))).tolist()
-    )
+    """Project an error on the fixed directions for its size; what isn't finite counts as zero."""
+    flat = torch.nan_to_num(error.detach().double().flatten(), 0.0, 0.0, 0.0)
+    return tuple((_signs(flat.numel()) @ flat / math.sqrt(max(1, flat.numel()))).tolist())
+
+
+def shaken(answer: Tensor, seed: str) -> Tensor:
+    """An answer as another processor might round it: no value is off by more than `NOISE`."""
+    generator = torch.Generator().manual_seed(zlib.crc32(seed.encode()))
+    noise = 2 * torch.rand(answer.shape, generator=generator, dtype=torch.float64) - 1
+    return (answer.double() * (1 + NOISE * noise)).to(answer.dtype)
 
 
 def places_of(mask: Tensor) -> str:
@@ -58,14 +116,12 @@ def digest_of(data: object) -> str:
     return f"{zlib.crc32(repr(data).encode()):08x}"
 
 
-def fits(seen: Seen, stored: Seen) -> bool:
-    """Whether an outcome is what a mistake would have given."""
-    if (seen.kind, seen.detail) != (stored.kind, stored.detail):
-        return False
-    if not stored.off or not seen.off:
-        return not stored.off and not seen.off
-    gap = math.dist(seen.off, stored.off)
-    return gap <= NEAR * math.hypot(*stored.off)
+def _close(one: float, other: float) -> bool:
+    return one == other or abs(one - other) <= NEAR * max(abs(one), abs(other))
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,8 +1,8 @@
 """Fixtures: the saved cases on disk, one safetensors file per task.
 
 A file holds tensors and one metadata entry, a JSON text that says which case uses which tensor.
-`SHA256SUMS` beside the files seals their bytes, so that a damaged file is an error of its own
-and never a wrong answer.
+`manifest.json` beside the files holds the digest of each, so that a damaged file is an error of its
+own and never a wrong answer; and for staff, what each was built from.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tests.harness.errors import FixtureError
 from tests.harness.fingerprints import Seen
 from tests.harness.plain import unpack
 
-FORMAT = 2
+FORMAT = 3
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-SEALS = "SHA256SUMS"
+MANIFEST = "manifest.json"
 METADATA_KEY = "cs336"
 _MEND = "run `git checkout -- tests/fixtures`, or `cs336 fixtures build` if you are staff"
 
@@ -61,8 +61,8 @@ class MistakeEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Completes "This is what comes out when …"."""
     nudge: str
     """A question that leads to it."""
-    texts: dict[str, str]
-    """What the tests without saved cases say about it: names and first lines."""
+    tests: dict[str, Seen]
+    """What the tests without saved cases see, where it shows."""
 
 
 class FixtureEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,13 +70,25 @@ class FixtureEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     format: int
     task: str
-    oracle: str
-    """Hash of the oracle that gave the expected values."""
-    solution: str
-    """Hash of the solution that was held against them."""
     cases: tuple[CaseEntry, ...]
     mistakes: msgspec.Raw = msgspec.Raw(b"[]")
     """The known mistakes that show in this task, as `MistakeEntry`."""
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file as the manifest describes it."""
+
+    sha256: str
+    """Digest of its bytes."""
+    sources: dict[str, str]
+    """Digests of what it was built from, under the names of `staff.fixtures.sources`."""
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What stands beside the files: every hash, and the version of the format."""
+
+    format: int = FORMAT
+    tasks: dict[str, Built] = {}
 
 
 class _AnyEntry(msgspec.Struct, frozen=True):
@@ -87,11 +99,11 @@ class _AnyEntry(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Signature:
-    """A known mistake, and what it gives in those cases of a task in which it shows."""
+    """A known mistake, and what it gives in a task, where it shows."""
 
     mistake: MistakeEntry
-    cases: dict[tuple[str, str], Seen] = field(default_factory=dict)
-    """Under the names of test and case."""
+    seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
+    """Under the names of test and saved case; "" stands for a test that has none."""
 
 
 class Fixtures:
@@ -99,13 +111,13 @@ class Fixtures:
 
     def __init__(self, folder: Path = FIXTURES) -> None:
         self.folder = folder
-        self.seals = _read_seals(folder / SEALS)
+        self.manifest = read_manifest(folder)
         self._entries: dict[str, FixtureEntry] = {}
         self._tasks: dict[str, dict[str, tuple[Case, ...]]] = {}
         self._signatures: dict[str, list[Signature]] = {}
 
-    def cases(self, task_id: str, test: str) -> Cases:
-        """The cases of one test.
+    def cases(self, task_id: str, test: str, noise: int = 0) -> Cases:
+        """The cases of one test, to be seen once more with so many seeds of noise.
 
         Raises:
             FixtureError: the file is missing or damaged, or holds no case for the test.
@@ -115,7 +127,7 @@ class Fixtures:
             raise FixtureError(
                 f"{self.folder / task_id}.safetensors holds no case for {test}; {_MEND}"
             )
-        return Cases(found)
+        return Cases(found, noise)
 
     def task(self, task_id: str) -> Mapping[str, tuple[Case, ...]]:
         """All cases of a task, under the names of their tests.
@@ -125,7 +137,7 @@ class Fixtures:
         """
         if task_id not in self._tasks:
             file = self.folder / f"{task_id}.safetensors"
-            entry, tensors = read_fixture(file, self.seals.get(file.name))
+            entry, tensors = read_fixture(file, self.manifest.tasks.get(task_id))
             cases: dict[str, tuple[Case, ...]] = {}
             for case in entry.cases:
                 cases[case.test] = (*cases.get(case.test, ()), _ready(case, tensors))
@@ -148,27 +160,60 @@ class Fixtures:
 def signatures_of(entry: FixtureEntry) -> list[Signature]:
     """What each known mistake looks like in the cases of a file."""
     signatures = {
-        mistake.id: Signature(mistake=mistake)
+        mistake.id: Signature(
+            mistake=mistake, seen={(test, ""): seen for test, seen in mistake.tests.items()}
+        )
         for mistake in msgspec.json.decode(entry.mistakes, type=list[MistakeEntry])
     }
     for case in entry.cases:
         for name, seen in msgspec.json.decode(case.mistakes, type=dict[str, Seen]).items():
-            signatures[name].cases[case.test, case.name] = seen
+            signatures[name].seen[case.test, case.name] = seen
     return list(signatures.values())
 
 
-def read_fixture(file: Path, seal: str | None) -> tuple[FixtureEntry, dict[str, Tensor]]:
-    """Read one file, if its bytes are those that were sealed.
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a fixture folder.
 
     Raises:
-        FixtureError: it is missing, not sealed, damaged, or of another format.
+        FixtureError: it is missing, damaged, or of another format.
+    """
+    file = folder / MANIFEST
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise FixtureError(f"{file} cannot be read ({error.strerror}); {_MEND}") from error
+    return decode_manifest(file, content)
+
+
+def decode_manifest(file: Path, content: bytes) -> Manifest:
+    """Take the bytes of a manifest apart; `file` only names it in errors.
+
+    Raises:
+        FixtureError: they are no manifest, or one of another format.
+    """
+    try:
+        found = msgspec.json.decode(content, type=_AnyEntry).format
+        if found == FORMAT:
+            return msgspec.json.decode(content, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise FixtureError(f"{file} is damaged ({error}); {_MEND}") from error
+    raise FixtureError(f"{file} has format {found}, expected {FORMAT}; {_MEND}")
+
+
+def read_fixture(file: Path, built: Built | None) -> tuple[FixtureEntry, dict[str, Tensor]]:
+    """Read one file, if its bytes are those that the manifest knows.
+
+    Raises:
+        FixtureError: it is missing, unknown to the manifest, damaged, or of another format.
     """
     try:
         content = file.read_bytes()
     except OSError as error:
         raise FixtureError(f"{file} cannot be read ({error.strerror}); {_MEND}") from error
-    if hashlib.sha256(content).hexdigest() != seal:
-        raise FixtureError(f"{file} is damaged: its bytes are not those sealed in {SEALS}; {_MEND}")
+    if built is None or hashlib.sha256(content).hexdigest() != built.sha256:
+        raise FixtureError(
+            f"{file} is damaged: its bytes are not those that {MANIFEST} knows; {_MEND}"
+        )
     return decode_fixture(file, content)
 
 
@@ -203,11 +248,3 @@ def _ready(case: CaseEntry, tensors: Mapping[str, Tensor]) -> Case:
         dtype=getattr(torch, case.dtype),
         limit=case.limit,
     )
-
-
-def _read_seals(file: Path) -> dict[str, str]:
-    try:
-        lines = file.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FixtureError(f"{file} cannot be read; {_MEND}") from error
-    return {name: seal for seal, _, name in (line.partition("  ") for line in lines)}

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
@@ -14,13 +15,15 @@ from tests.harness.bridge import Adapters, Bridge
 from tests.harness.cases import Cases
 from tests.harness.devices import demand
 from tests.harness.diagnosis import Evidence, Hints, explain
-from tests.harness.errors import Crashed, Finding, HarnessError, SubmissionError, WrongAnswer
+from tests.harness.errors import Finding, HarnessError, SubmissionError, WrongAnswer
+from tests.harness.fingerprints import Seen
 from tests.harness.fixtures import FIXTURES, Fixtures
 from tests.harness.in_process import InProcess
-from tests.harness.results import State, SuiteResult, TestResult
+from tests.harness.results import Failure, State, SuiteResult, TestResult
 from tests.harness.rubric import Rubric, Task, read_rubric
 from tests.harness.scoring import Scoreboard
 from tests.harness.submission import Submission, first_line, locate
+from tests.harness.words import failure_lines
 
 
 class Suite:
@@ -32,6 +35,8 @@ class Suite:
         self.chosen: tuple[str, ...] = tuple(self.rubric.task(name).id for name in names)
         self.scoreboard = Scoreboard(self.rubric, self.chosen)
         self.evidence: defaultdict[str, Evidence] = defaultdict(Evidence)
+        self.shaken: list[defaultdict[str, Evidence]] = []
+        """The evidence once more for each seed of noise, which stands for other processors."""
         self.hints: Hints = config.getoption("hints")
         self.fixtures = Fixtures(Path(config.getoption("cases") or FIXTURES))
         self.folder = Path(config.getoption("submission") or config.rootpath)
@@ -60,6 +65,11 @@ class Suite:
         self.fixtures = fixtures
         self.scoreboard = Scoreboard(self.rubric, self.chosen)
         self.evidence = defaultdict(Evidence)
+        self.shake(len(self.shaken))
+
+    def shake(self, seeds: int) -> None:
+        """See every answer once more with so many seeds of noise."""
+        self.shaken = [defaultdict(Evidence) for _ in range(seeds)]
 
     def adapters(self, task: Task) -> Adapters:
         """The submission as the tests of a task see it."""
@@ -70,7 +80,7 @@ class Suite:
 
     def cases(self, task: Task, test: str) -> Cases:
         """The saved cases of a test."""
-        return self.fixtures.cases(task.id, test)
+        return self.fixtures.cases(task.id, test, len(self.shaken))
 
     def result(self) -> SuiteResult:
         """The score as it stands, with all that is known about the causes."""
@@ -91,20 +101,33 @@ class Suite:
             name=test_name(item),
             state=state,
             counted=counted,
-            lines=tuple(_lines(item, error)),
-            clue=error.clue if isinstance(error, Finding) else None,
-            picture=error.picture if isinstance(error, Finding) else None,
+            failure=None if error is None else _failure(item, error),
         )
         self.scoreboard.record(task_id, result)
         if result.state in (State.NOT_STARTED, State.NOT_OFFERED):
             return result
+        self._see(task_id, item, result, error)
+        return result
+
+    def _see(
+        self, task_id: str, item: pytest.Item, result: TestResult, error: BaseException | None
+    ) -> None:
+        """Take down what a test saw, and what it would have seen with each seed of noise."""
         cases = getattr(item, "funcargs", {}).get("cases")
         if isinstance(cases, Cases):
-            for case, seen in cases.seen.items():
-                self.evidence[task_id].see(result.name, case, seen)
-        else:
-            self.evidence[task_id].texts[result.name] = _said(error)
-        return result
+            for evidence, found in zip(
+                (self.evidence, *self.shaken), (cases.seen, *cases.shaken), strict=True
+            ):
+                for case, seen in found.items():
+                    evidence[task_id].see(result.name, case, seen)
+            return
+        finding = error if isinstance(error, Finding) else None
+        if finding is None and error is not None and result.failure is not None:
+            finding = WrongAnswer(result.failure.headline)
+        self.evidence[task_id].see(result.name, "", finding.seen if finding else Seen())
+        for number, evidence in enumerate(self.shaken):
+            seen = finding.shaken(f"{number}/{result.name}") if finding else Seen()
+            evidence[task_id].see(result.name, "", seen)
 
     def fails(self, task_id: str, result: TestResult) -> bool:
         """Whether a test that didn't pass fails the run.
@@ -219,9 +242,9 @@ def pytest_runtest_makereport(
     report.user_properties.append(("state", result.state.value))
     if error is not None and not suite.fails(task_id, result):
         report.outcome = "skipped"
-        report.longrepr = (str(item.path), 0, result.lines[0] if result.lines else "")
-    elif error is not None and item.config.option.tbstyle == "no":
-        report.longrepr = "\n".join(result.lines)
+        report.longrepr = (str(item.path), 0, result.failure.headline if result.failure else "")
+    elif result.failure is not None and item.config.option.tbstyle == "no":
+        report.longrepr = "\n".join(failure_lines(result.failure))
     return report
 
 
@@ -268,26 +291,14 @@ def _state(error: BaseException | None) -> State:
     return error.state if isinstance(error, Finding) else State.WRONG
 
 
-def _said(error: BaseException | None) -> str:
-    """What a failure says, short of the student's own lines; "" where there is none."""
-    if error is None:
-        return ""
-    lines = error.lines if isinstance(error, Finding) else str(error).splitlines()
-    return " · ".join(lines[:1] if isinstance(error, Crashed) else lines[:2])
-
-
-def _lines(item: pytest.Item, error: BaseException | None) -> list[str]:
-    """The explanation: what was found, below the sentence that says what the test looks at."""
-    if error is None:
-        return []
-    if isinstance(error, Finding):
-        found = list(error.lines)
-    elif isinstance(error, AssertionError):
-        found = str(error).splitlines()
-    else:
-        said = f"{type(error).__name__}: {first_line(error)}"
-        found = [f"the test could not use what came back: {said}"]
+def _failure(item: pytest.Item, error: BaseException) -> Failure:
+    """What a test found out, and the sentence that says what it looks at."""
     doc = (getattr(item, "obj", None).__doc__ or "").strip().partition("\n")[0]
-    return (
-        [*found, f"this test: {doc}"] if isinstance(error, WrongAnswer | AssertionError) else found
-    )
+    if isinstance(error, Finding):
+        promise = doc if isinstance(error, WrongAnswer) else ""
+        return msgspec.structs.replace(error.failure, promise=promise)
+    if isinstance(error, AssertionError):
+        headline, *details = str(error).splitlines() or ["the test fails"]
+        return Failure(headline=headline, details=tuple(details), promise=doc)
+    said = f"{type(error).__name__}: {first_line(error)}"
+    return Failure(headline=f"the test could not use what came back: {said}")

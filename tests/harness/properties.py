@@ -161,10 +161,8 @@ def check_truncated_normal(values: Tensor, std: float) -> None:
     """
     drawn = torch.from_numpy(np.sort(values.double().flatten().numpy())) / std
     count = drawn.numel()
-    check(
-        bool(drawn.abs().max() <= 3 + 1e-6),
-        f"a value lies {drawn.abs().max():.2f} standard deviations out",
-    )
+    furthest = drawn.abs().max().item()
+    check(furthest <= 3 + 1e-6, "a value lies {:.2f} standard deviations out", furthest)
     often = int(torch.unique_consecutive(drawn, return_counts=True)[1].max())
     check(often <= 10, f"one value stands there {often} times, so it was not drawn")
     inside = torch.erf(torch.tensor(3 / 2**0.5, dtype=torch.float64))
@@ -173,5 +171,5 @@ def check_truncated_normal(values: Tensor, std: float) -> None:
     gap = torch.maximum((steps[1:] - theory).abs(), (theory - steps[:-1]).abs()).max().item()
     bound = (torch.log(torch.tensor(2e7)) / (2 * count)).sqrt().item()
     measured = values.double().std().item()
-    why = f"the values have std {measured:.4g}, unlike a truncated normal of std {std:.4g}"
-    check(gap <= bound, why)
+    why = "the values have std {:.4g}, unlike a truncated normal of std {:.4g}"
+    check(gap <= bound, why, measured, std)

@@ -56,8 +56,55 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     expected: Rows | None = None
 
 
+class Frame(msgspec.Struct, frozen=True):
+    """One line of the submission that was running when it raised."""
+
+    file: str
+    """Relative to the submission's root, with forward slashes."""
+    line: int
+    function: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}: {self.source}"
+
+
+class CaseNote(msgspec.Struct, frozen=True, kw_only=True):
+    """The saved case that a failure describes, and how many others fail with it."""
+
+    name: str
+    failing: int
+    """The number of the test's saved cases that fail."""
+    total: int
+    """The number of the test's saved cases."""
+
+
+Waiting = Literal["body", "glue", "task"]
+"""What a test waits for that isn't started: the task's own code, its adapter, or another task."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a test found out: the data that terminal and reports turn into text."""
+
+    headline: str
+    """The most important thing, in one line."""
+    details: tuple[str, ...] = ()
+    """What else there is to say, a line each: the numbers below a sentence, for example."""
+    frames: tuple[Frame, ...] = ()
+    """The student's own lines that were running, the innermost last."""
+    case: CaseNote | None = None
+    promise: str = ""
+    """What the test looks at, in one sentence."""
+    clue: str | None = None
+    """What the numbers of a wrong answer say, whatever the cause."""
+    picture: Picture | None = None
+    """Where a wrong answer differs."""
+    waiting: Waiting | None = None
+    """For a test that isn't started: what it waits for."""
+
+
 class TestResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One test: how it ended, what it says to the student, and whether it counts."""
+    """One test: how it ended, what it found out, and whether it counts."""
 
     __test__ = False
 
@@ -66,16 +113,27 @@ class TestResult(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     counted: bool = True
     """False for a promise of ours on a submission in the public layout."""
-    lines: tuple[str, ...] = ()
-    """The explanation, the important line first; empty for a test that passed."""
-    clue: str | None = None
-    """What the numbers of a wrong answer say, whatever the cause."""
-    picture: Picture | None = None
-    """Where a wrong answer differs."""
+    failure: Failure | None = None
+    """What it found out; None for a test that passed or wasn't run."""
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What failing tests of a task have in common."""
+
+    tests: tuple[str, ...]
+    """The tests that it explains."""
+    task: str
+    """The task in which the cause lies: this one, or one that it calls."""
+    mistake: str | None = None
+    """Id of the catalogue's mistake, if exactly one explains what was seen."""
+    sentences: tuple[str, ...] = ()
+    """Each completes "This is what comes out when …"; several where known mistakes look alike."""
+    nudge: str = ""
+    """A question that leads to the cause."""
 
 
 class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One task: its tests and what they earn."""
+    """One task: its tests, what they earn, and what explains those that fail."""
 
     id: str
     title: str
@@ -89,12 +147,7 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     """That of the gravest test that counts."""
     tests: tuple[TestResult, ...]
-    known: str | None = None
-    """Id of the catalogue's mistake that explains what was seen, if exactly one does."""
-    blames: str | None = None
-    """The task to mend first, where the cause lies in one that this task calls."""
-    told: tuple[str, ...] = ()
-    """What is known about the cause: the lines with which those of every failing test begin."""
+    diagnoses: tuple[Diagnosis, ...] = ()
 
     @property
     def counted(self) -> tuple[TestResult, ...]:
@@ -102,19 +155,33 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(test for test in self.tests if test.counted)
 
     @property
+    def failing(self) -> tuple[TestResult, ...]:
+        """The tests, counted or not, that got an answer which was not right."""
+        return tuple(test for test in self.tests if test.state.failed)
+
+    @property
     def fails(self) -> bool:
         """Whether any of its tests, counted or not, got an answer that was not right."""
-        return any(test.state.failed for test in self.tests)
+        return bool(self.failing)
 
     @property
     def complete(self) -> bool:
         """Whether every point that can be earned is earned."""
         return self.earned == self.possible
 
-    def own_lines(self, test: TestResult) -> tuple[str, ...]:
-        """What one test says, without what is told of the whole task."""
-        shared = len(self.told)
-        return test.lines[shared:] if test.lines[:shared] == self.told else test.lines
+    @property
+    def known(self) -> str | None:
+        """Id of the mistake that was identified, if one was."""
+        return next((d.mistake for d in self.diagnoses if d.mistake), None)
+
+    @property
+    def blames(self) -> str | None:
+        """The task to mend first, where the cause lies in one that this task calls."""
+        return next((d.task for d in self.diagnoses if d.task != self.id), None)
+
+    def explained(self, test: TestResult) -> bool:
+        """Whether a diagnosis explains a test."""
+        return any(test.name in diagnosis.tests for diagnosis in self.diagnoses)
 
 
 class Points(msgspec.Struct, frozen=True, kw_only=True):

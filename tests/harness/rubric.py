@@ -80,6 +80,11 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         modules = dict.fromkeys(symbol.partition(":")[0] for symbol in self.symbols)
         return tuple(module.replace(".", "/") + ".py" for module in modules)
 
+    @property
+    def stem(self) -> str:
+        """The name that the task's files share: that of the module of its first symbol."""
+        return self.symbols[0].partition(":")[0].rpartition(".")[2]
+
 
 class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """The whole assignment."""
@@ -112,6 +117,17 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         near = get_close_matches(task_id, self.by_id, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(self.by_id)}"
         raise RubricError(f"no task is called {task_id!r}; {hint}")
+
+    def owners(self, file: str, function: str) -> list[Task]:
+        """The tasks that a function of the package belongs to, by one of their symbols.
+
+        Args:
+            file: the path of its file from the submission's root.
+            function: its name, with that of its class before it.
+        """
+        module = file.removesuffix(".py").replace("/", ".")
+        symbol = f"{module}:{function.partition('.')[0]}"
+        return [task for task in self.tasks if symbol in task.symbols]
 
     def required_by(self, task_id: str) -> tuple[str, ...]:
         """The tasks that a task calls, directly or not, in the order of the rubric."""

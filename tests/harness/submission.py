@@ -7,7 +7,8 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.harness.errors import Frame, SubmissionError, printable
+from tests.harness.errors import SubmissionError, printable
+from tests.harness.results import Frame
 
 PACKAGE = "cs336_basics"
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from tests.harness import words
 from tests.harness.results import Points, State, SuiteResult, TaskResult, TestResult, points_text
 from tests.harness.rubric import Rubric, Task
 
@@ -44,18 +45,43 @@ def as_ascii(text: str) -> str:
 
 
 def failures(result: SuiteResult, rubric: Rubric, *, everything: bool) -> Iterator[Line]:
-    """Explain each test that failed; unless `everything`, three a task."""
+    """Explain what failed, task by task: a diagnosis once, and below it the tests it explains.
+
+    Unless `everything`, three tests a task are shown, and one below a diagnosis.
+    """
     for task in result.tasks:
-        failed = [test for test in task.tests if test.state.failed]
-        shown = failed if everything else failed[:BLOCKS_PER_TASK]
-        for test in shown:
-            yield from _block(rubric.by_id[task.id], test, result.layout)
-        if len(failed) > len(shown):
-            yield (
-                f"… and {len(failed) - len(shown)} more of {task.id}: pytest --task={task.id}",
-                None,
-            )
-            yield "", None
+        if not task.fails:
+            continue
+        shown = list(_shown(task, everything=everything))
+        for diagnosis in task.diagnoses:
+            lines = words.diagnosis_lines(diagnosis, task.id)
+            if lines:
+                yield f"{task.id} · {_count(len(diagnosis.tests))}", "red"
+                yield from _wrapped(lines)
+                yield "", None
+            yield from _blocks(task, [t for t in shown if t.name in diagnosis.tests])
+        yield from _blocks(task, [t for t in shown if not task.explained(t)])
+        more = len(task.failing) - len(shown)
+        if more:
+            yield f"  … and {more} more: pytest --task={task.id}", None
+        yield _where(rubric.by_id[task.id], result.layout), "cyan"
+        yield "", None
+
+
+def _shown(task: TaskResult, *, everything: bool) -> Iterator[TestResult]:
+    """The failing tests that are shown."""
+    if everything:
+        yield from task.failing
+        return
+    told = [d for d in task.diagnoses if words.diagnosis_lines(d, task.id)]
+    first = {d.tests[0] for d in told}
+    others = [t for t in task.failing if not any(t.name in d.tests for d in told)]
+    wanted = {test.name for test in others[:BLOCKS_PER_TASK]}
+    yield from (test for test in task.failing if test.name in first | wanted)
+
+
+def _count(tests: int) -> str:
+    return "1 test fails" if tests == 1 else f"{tests} tests fail"
 
 
 def table(result: SuiteResult, rubric: Rubric) -> Iterator[Line]:
@@ -85,8 +111,9 @@ def state_text(task: TaskResult) -> str:
     if unrun:
         return f"{len(tests) - unrun} of {len(tests)} tests run"
     if waiting:
-        line = waiting[0].lines[0] if waiting[0].lines else ""
-        return "not started" if line.startswith("not started") else line
+        failure = waiting[0].failure
+        own = failure is None or failure.waiting == "body"
+        return "not started" if failure is None or own else failure.headline
     return "not offered" if task.state is State.NOT_OFFERED else ""
 
 
@@ -118,26 +145,31 @@ def what_to_do(task: TaskResult, rubric: Rubric, layout: str) -> str:
     """Say what a task that isn't done waits for: "write cs336_basics/linear.py"."""
     file = rubric.by_id[task.id].files[0] if layout == "ours" else "it"
     if task.state is State.NOT_STARTED:
-        return _first_waiting(task) or f"write {file}"
+        failures = (t.failure for t in task.tests if t.state is State.NOT_STARTED and t.failure)
+        first = next(failures, None)
+        return f"write {file}" if first is None or first.waiting == "body" else first.headline
     return "run its tests" if task.state is State.NOT_RUN else f"mend {file}"
 
 
-def _first_waiting(task: TaskResult) -> str | None:
-    """What the first test of a task that isn't started says, when it knows more than the file."""
-    line = next((t.lines[0] for t in task.tests if t.state is State.NOT_STARTED and t.lines), "")
-    return None if line.startswith("not started") else line or None
+def _blocks(task: TaskResult, tests: Iterable[TestResult]) -> Iterator[Line]:
+    for test in tests:
+        aside = "" if test.counted else "  (shown, not counted)"
+        yield f"{task.id} · {test.name}{aside}", "red"
+        yield from _wrapped(words.test_lines(task, test))
+        yield "", None
 
 
-def _block(task: Task, test: TestResult, layout: str) -> Iterator[Line]:
-    aside = "" if test.counted else "  (shown, not counted)"
-    yield f"{task.id} · {test.name}{aside}", "red"
-    for line in test.lines:
+def _wrapped(lines: Iterable[str]) -> Iterator[Line]:
+    for line in lines:
         indent = " " * (2 + len(line) - len(line.lstrip()))
         for piece in textwrap.wrap(line.strip(), WIDTH - len(indent) - 2) or [""]:
             yield indent + piece, None
+
+
+def _where(task: Task, layout: str) -> str:
+    """Where to mend a task, and where to read about it."""
     files = f"your code: {', '.join(task.files)} · " if layout == "ours" else ""
-    yield f"  {files}handout §{task.handout}", "cyan"
-    yield "", None
+    return f"  {files}handout §{task.handout}"
 
 
 def _ratio(it: Points | TaskResult) -> str:

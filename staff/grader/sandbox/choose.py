@@ -9,7 +9,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from staff.grader.sandbox import bwrap, linux
+from staff import linux
+from staff.grader.sandbox import bwrap
 from staff.grader.sandbox.confine import enter, supervise
 from staff.grader.sandbox.plan import Confinement
 from tests.harness.errors import HarnessError
@@ -130,6 +131,7 @@ def _say_so_behind(plan: Confinement, scratch: Path, writer: int) -> None:
     """Run a Python behind bubblewrap that finds the worker and says so; doesn't return."""
     for fd in (1, 2):
         os.dup2(writer, fd)
-    look = "import importlib.util as u; print(end='works' * bool(u.find_spec('staff.grader.wire')))"
+    wire = "staff.grader.worker.wire"
+    look = f"import importlib.util as u; print(end='works' * bool(u.find_spec({wire!r})))"
     command = bwrap.command(plan, [sys.executable, "-I", "-c", look], scratch)
     os.execv(command[0], command)

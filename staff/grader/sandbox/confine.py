@@ -17,7 +17,8 @@ import socket
 import sys
 from pathlib import Path
 
-from staff.grader.sandbox import bwrap, linux, seccomp
+from staff import linux
+from staff.grader.sandbox import bwrap, seccomp
 from staff.grader.sandbox.plan import Confinement
 from staff.grader.sandbox.view import (
     SCRATCH,
@@ -33,7 +34,7 @@ NOBODY = 65534
 _FIRST_USER = 61_000
 _USERS = 4_000
 """As root, each worker gets a user of its own, one of so many."""
-_MODULE = "staff.grader.worker"
+_MODULE = "staff.grader.worker.worker"
 
 
 def supervise(

@@ -13,7 +13,7 @@ import errno
 import os
 import struct
 
-from staff.grader.sandbox import linux
+from staff import linux
 
 _NUMBERS = {
     "x86_64": {

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from staff.grader.sandbox import linux
+from staff import linux
 from staff.grader.sandbox.plan import Confinement
 from staff.paths import ROOT
 

@@ -1,1 +1,0 @@
-"""The audit: every mistake and every alternate through the suite, and what that proves."""

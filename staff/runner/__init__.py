@@ -1,0 +1,1 @@
+"""The suite, many times: jobs, and the process that forks a child for each."""

@@ -1,0 +1,144 @@
+"""The grader as root and as an ordinary user, in odd places, on read-only and on full disks."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from staff.grader.grade import read_grade
+from staff.paths import SOLUTION
+from staff.tests.grader.elsewhere import (
+    ORDINARY,
+    WITH_MOUNTS,
+    Elsewhere,
+    elsewhere,
+    libraries_for_all,
+    pythons,
+    readable_by_all,
+)
+from staff.tests.support import POINTS, Run
+
+AS_ROOT = os.getuid() == 0
+ADA, EVE = "Ada's Lösung", "-eve (leer)"
+FOR_ALL = [python for python in pythons() if libraries_for_all() and readable_by_all(python)]
+QUICK = ("--fixtures", "../checkout/tests/fixtures", "--sandbox", "mock")
+
+
+def _may_mount() -> bool:
+    trial = [*WITH_MOUNTS, "mount", "-t", "tmpfs", "none", "/mnt"]
+    try:
+        return subprocess.run(trial, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+needs_mounts = pytest.mark.skipif(not _may_mount(), reason="no mount namespaces here")
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Elsewhere]:
+    """A checkout elsewhere; a whole submission and an empty one, both with odd names."""
+    with elsewhere((FOR_ALL or pythons())[0]) as found:
+        shutil.copytree(SOLUTION, found.work / ADA)
+        stubs = found.work / EVE
+        for part in ("cs336_basics", "adapters.py"):
+            stubs.mkdir(exist_ok=True)
+            subprocess.run(["cp", "-r", found.checkout / part, stubs / part], check=True)
+        yield found
+
+
+def grade_there(place: Elsewhere, *, user: int | None = None, before: str = "") -> None:
+    """Grade, and see that all is right, and that nothing is written where it shouldn't be."""
+    files, mine = place.files(), sorted(place.work.rglob("*"))
+    out = place.out / f"Noten für {user}"
+    done = place.run("grade", ADA, *QUICK[:2], "--out", out, user=user, before=before)
+    assert done.status == 0, done.text
+    grade = read_grade(out / ADA / "grade.json")
+    assert grade.run.result is not None
+    assert grade.run.result.earned == POINTS
+    assert grade.sandbox != "mock"
+    assert [path.name for path in out.iterdir()] == [ADA]
+    assert place.files() == files
+    assert sorted(place.work.rglob("*")) == mine
+    assert list(place.temporary.iterdir()) == []
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="not run as root")
+@needs_mounts
+def test_as_root_in_a_read_only_checkout(place):
+    """Catches bytecode or a cache in the checkout, and a path that is split at a space."""
+    it = f"'{place.checkout}'"
+    remount = f"mount --bind {it} {it}\nmount -o remount,ro,bind {it}"
+    grade_there(place, before=f"{remount}\nif touch {it}/x 2>/dev/null; then exit 9; fi")
+
+
+@pytest.mark.skipif(
+    AS_ROOT and not FOR_ALL, reason="no Python, or no library, that an ordinary user may read"
+)
+def test_as_an_ordinary_user_who_may_not_write_to_it(place):
+    """Catches a grader that needs root, a user with a name, or a checkout of its own."""
+    paths = [place.checkout, *place.checkout.rglob("*")]
+    for path in paths:
+        path.chmod(path.stat().st_mode & ~0o222)
+    try:
+        grade_there(place, user=ORDINARY if AS_ROOT else None)
+    finally:
+        for path in paths:
+            path.chmod(path.stat().st_mode | 0o200)
+
+
+def on_small_disk(place: Elsewhere, folder: Path, room: int, kept: Path) -> Run:
+    """Grade the empty submission with so many kB left for a folder; keep what is there then."""
+    it, size = f"'{folder}'", 256
+    before = f"mount -t tmpfs -o size={size}k none {it}\nchmod 777 {it}"
+    before += f"\nhead -c {size - room}k /dev/zero > {it}/filling"
+    out = folder if folder.is_relative_to(place.out) else place.out / "small"
+    arguments = ("grade", f"./{EVE}", *QUICK, "--out", out)
+    return place.run(*arguments, before=before, after=f"cp -r {it} '{kept}'")
+
+
+@needs_mounts
+@pytest.mark.parametrize("room", [0, 4, 40])
+def test_a_full_disk_for_the_grades(place, tmp_path, room):
+    """Catches a traceback, half a file or exit status 0 when a disk fills up on the way."""
+    folder = place.out / "full"
+    folder.mkdir(exist_ok=True)
+    done = on_small_disk(place, folder, room, tmp_path / "kept")
+    assert done.status == 2, done.text
+    assert done.text.count("\n") == 1
+    assert done.text.startswith(f"cs336: {folder}/")
+    assert "No space left on device; make room and start again" in done.text
+    files = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
+    assert not [path for path in files if path.name.startswith(".")]
+    for path in files:
+        if path.suffix == ".json":
+            msgspec.json.decode(path.read_bytes())
+    assert (room == 0) is not (tmp_path / "kept/batch.json").exists()
+    assert not list((tmp_path / "kept").glob("*/grade.json"))
+
+
+@needs_mounts
+def test_a_full_disk_for_temporary_files(place, tmp_path):
+    """Catches points that are lost because a copy was cut short."""
+    done = on_small_disk(place, place.temporary, 40, tmp_path / "kept")
+    assert done.status == 2, done.text
+    assert done.text.count("\n") == 1
+    assert done.text.startswith(f"cs336: the temporary folder {place.temporary}: No space left on")
+    assert not list(place.out.glob("small/*/grade.json"))
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"filling"}
+
+
+def test_a_sandbox_that_is_not_there(place):
+    """Catches a silent downgrade, or several lines for what one can say."""
+    arguments = ("grade", ADA, *QUICK[:2], "--sandbox", "bwrap", "--out", place.out / "none")
+    done = place.run(*arguments, path=str(place.work))
+    assert (done.status, done.text) == (
+        2,
+        "cs336: --sandbox bwrap can't be had: there is no bwrap on this machine (its package is "
+        "bubblewrap); --sandbox auto takes what works here\n",
+    )
+    assert not (place.out / "none").exists()

@@ -1,0 +1,1 @@
+"""Validation: whether the suite catches what it should, and nothing else; one judge for all."""

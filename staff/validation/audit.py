@@ -1,0 +1,212 @@
+"""Run every subject through the suite and hold the outcome against what it must be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from staff.catalogue.patches import Mistake, load_mistakes
+from staff.catalogue.subjects import Subject, lay_out
+from staff.files import quick_folder
+from staff.fixtures.calibrate import (
+    MARGIN,
+    THREADS,
+    Errors,
+    Place,
+    limit_of,
+    on_lesser_units,
+    on_this_processor,
+    saved_limits,
+    worst_errors,
+)
+from staff.fixtures.signatures import margin_of
+from staff.runner.jobs import Job, Outcome, run_jobs
+from staff.validation import judge
+from staff.validation.judge import Progress
+from tests.harness.fingerprints import FAR
+from tests.harness.rubric import Rubric
+
+NAMED_SHARE = 0.95
+"""At least this share of the mistakes must be named."""
+SAMPLED = 256
+"""One patch in so many is run on the tasks that it can't reach as well."""
+HALF = 0.5
+"""An alternate stays below this share of a limit that was computed without it."""
+
+
+class MistakeVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one mistake."""
+
+    id: str
+    task: str
+    shows: str
+    caught_by: tuple[str, ...]
+    """Tests of its own task that fail."""
+    margin: float | None
+    """Error in units of the limit, in the case that shows it best; None where no number tells."""
+    told: str
+    """`named`, `clue`, or `numbers` where only the comparison is shown."""
+    named_wrongly: bool
+    problems: tuple[str, ...]
+
+
+class AlternateVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one right submission."""
+
+    id: str
+    worst: float
+    """Its worst error in units of a limit that was computed without it."""
+    loses: bool
+    """Whether it lost points, or could not be graded."""
+    problems: tuple[str, ...]
+
+
+class CaseMargins(msgspec.Struct, frozen=True, kw_only=True):
+    """How one case separates right from wrong, in units of the dtype's tolerance."""
+
+    task: str
+    test: str
+    case: str
+    right: float
+    """The worst error of a right submission."""
+    limit: float
+    wrong: float | None
+    """The error of the nearest mistake that this case catches by its values."""
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was found."""
+
+    mistakes: tuple[MistakeVerdict, ...]
+    alternates: tuple[AlternateVerdict, ...]
+    cases: tuple[CaseMargins, ...]
+    problems: tuple[str, ...]
+    """What falls short as a whole."""
+
+
+def audit(
+    rubric: Rubric,
+    cases: Path,
+    progress: Progress,
+    *,
+    whole: bool = False,
+    tasks: Collection[str] = (),
+) -> Audit:
+    """Run every subject.
+
+    Args:
+        rubric: the assignment.
+        cases: the folder of saved cases.
+        progress: told what is running, how many are done, and of how many.
+        whole: run all tests on every subject. Otherwise the tests of tasks whose code a patch
+            can't reach run for one patch in so many as `SAMPLED` says.
+        tasks: the tasks whose patches are run; all where it is empty.
+    """
+    with TemporaryDirectory(prefix="audit-", dir=quick_folder()) as scratch:
+        subjects = lay_out(Path(scratch), ("solution", "mistake", "alternate", "public"), tasks)
+        jobs = [
+            Job(
+                name=s.name,
+                folder=str(s.folder),
+                threads=THREADS if s.right else THREADS[:1],
+                tasks=tuple(tasks) if whole or i % SAMPLED == 0 else s.reach or tuple(tasks),
+            )
+            for i, s in enumerate(subjects)
+        ]
+        right = [s for s in subjects if s.right]
+        jobs += on_lesser_units(on_this_processor(right, cases, tasks))
+        outcomes: dict[str, Outcome] = {}
+        again: defaultdict[str, list[Outcome]] = defaultdict(list)
+        for number, outcome in enumerate(run_jobs(jobs, cases), start=1):
+            if outcome.capability:
+                again[outcome.name].append(outcome)
+            else:
+                outcomes[outcome.name] = outcome
+            progress("submissions", number, len(jobs))
+    errors = worst_errors(o for s in right for o in (outcomes[s.name], *again[s.name]))
+    limits = saved_limits(cases, tasks or [task.id for task in rubric.tasks])
+    mistakes = [s for s in subjects if not s.right]
+    sentences = {m.id: (m.task, m.sentence) for m in load_mistakes()}
+    verdicts = tuple(_mistake(s, outcomes[s.name], limits, sentences, rubric) for s in mistakes)
+    alternates = tuple(_alternate(s, outcomes[s.name], again[s.name], right, errors) for s in right)
+    margins = tuple(_margins(place, outcomes, mistakes, errors, limits) for place in limits)
+    named = sum(verdict.told == "named" for verdict in verdicts)
+    few = named < NAMED_SHARE * len(verdicts)
+    problems = (f"only {named} of {len(verdicts)} mistakes are named",) if few else ()
+    return Audit(mistakes=verdicts, alternates=alternates, cases=margins, problems=problems)
+
+
+def _mistake(
+    subject: Subject,
+    outcome: Outcome,
+    limits: Mapping[Place, float],
+    sentences: Mapping[str, tuple[str, str]],
+    rubric: Rubric,
+) -> MistakeVerdict:
+    mistake = subject.patch
+    assert isinstance(mistake, Mistake)
+    tasks = outcome.run.result.tasks if outcome.run.result else ()
+    own = next((task for task in tasks if task.id == mistake.task), None)
+    margin = margin_of(outcome, mistake.task, limits)
+    problems = judge.of_mistake(mistake, outcome.run, rubric, sentences)
+    if own and mistake.shows == "value" and margin < MARGIN:
+        problems.append(f"only {margin:.3g} × the limit")
+    return MistakeVerdict(
+        id=mistake.id,
+        task=mistake.task,
+        shows=mistake.shows,
+        caught_by=tuple(test.name for test in own.failing) if own else (),
+        margin=margin if 0 < margin < FAR else None,
+        told=judge.told(own) if own else "numbers",
+        named_wrongly=bool(judge.wrong_names(tasks, [mistake.id], sentences)),
+        problems=tuple(problems),
+    )
+
+
+def _alternate(
+    subject: Subject,
+    outcome: Outcome,
+    again: Sequence[Outcome],
+    right: Sequence[Subject],
+    errors: Errors,
+) -> AlternateVerdict:
+    lost = [problem for one in (outcome, *again) for problem in judge.of_right(one.run)]
+    problems = list(dict.fromkeys(lost))
+    calibrating = {s.name for s in right if s.calibrates and s.name != subject.name}
+    worst = 0.0
+    for by_name in errors.values():
+        limit = limit_of(e for name, e in by_name.items() if name in calibrating)
+        worst = max(worst, by_name.get(subject.name, 0.0) / limit)
+    if worst > HALF and subject.kind != "solution":
+        problems.append(f"{worst:.2f} of a limit that was computed without it")
+    return AlternateVerdict(
+        id=subject.name, worst=worst, loses=bool(lost), problems=tuple(problems)
+    )
+
+
+def _margins(
+    place: Place,
+    outcomes: Mapping[str, Outcome],
+    mistakes: Sequence[Subject],
+    errors: Errors,
+    limits: Mapping[Place, float],
+) -> CaseMargins:
+    task, test, case = place
+    wrong = []
+    for subject in mistakes:
+        seen = outcomes[subject.name].seen.get(task, {}).get(test, {}).get(case)
+        own = subject.patch is not None and subject.patch.task == task
+        if own and seen is not None and seen.kind == "value":
+            wrong.append(seen.error)
+    return CaseMargins(
+        task=task,
+        test=test,
+        case=case,
+        right=max(errors.get(place, {}).values(), default=0.0),
+        limit=limits[place],
+        wrong=min(wrong, default=None),
+    )

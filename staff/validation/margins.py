@@ -1,0 +1,87 @@
+"""The picture of an audit: how far right answers and mistakes lie from the limit.
+
+One row for each task fits on a screen; one for each saved case is for whoever looks for the case in
+which they come nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from labs.drawing import GREEN, GREY, INK, RED, write
+from staff.validation.audit import Audit, CaseMargins
+
+_FLOOR = 1e-3
+"""An error below this share of the limit is drawn at the edge."""
+_CEILING = 1e7
+
+
+class _Row(NamedTuple):
+    name: str
+    right: float
+    """The furthest right answer, in units of the limit."""
+    wrong: float | None
+    """The nearest mistake, likewise."""
+
+
+def draw(audit: Audit, file: Path, *, by_case: bool = False) -> None:
+    """Draw the margins on one logarithmic axis, in units of the limit, and write an SVG."""
+    rows = _cases(audit.cases) if by_case else _tasks(audit)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write(lambda: _figure(rows, "case by case" if by_case else "task by task"), file)
+
+
+def _cases(cases: Sequence[CaseMargins]) -> list[_Row]:
+    return [
+        _Row(
+            f"{case.task} · {case.case}",
+            case.right / case.limit,
+            None if case.wrong is None else case.wrong / case.limit,
+        )
+        for case in cases
+    ]
+
+
+def _tasks(audit: Audit) -> list[_Row]:
+    """For each task its furthest right answer, and the mistake that is hardest to catch.
+
+    A mistake is as near as it is in the case that shows it best.
+    """
+    rows = []
+    for task in dict.fromkeys(case.task for case in audit.cases):
+        right = [case.right / case.limit for case in audit.cases if case.task == task]
+        wrong = [
+            verdict.margin
+            for verdict in audit.mistakes
+            if verdict.task == task and verdict.shows == "value" and verdict.margin is not None
+        ]
+        rows.append(_Row(task, max(right), min(wrong, default=None)))
+    return rows
+
+
+def _figure(rows: Sequence[_Row], how: str) -> Figure:
+    height = 0.19 * len(rows) + 1.5
+    figure = Figure(figsize=(9, height), layout="constrained")
+    axes = figure.subplots()
+    places = range(len(rows))
+    right = [min(max(row.right, _FLOOR), _CEILING) for row in rows]
+    wrong = [(min(row.wrong, _CEILING), i) for i, row in enumerate(rows) if row.wrong]
+    axes.hlines(places, right, 1.0, color=GREEN, lw=1, alpha=0.4)
+    axes.scatter(right, places, s=16, color=GREEN, label="furthest right answer", zorder=3)
+    axes.axvline(1.0, color=INK, lw=1.2, label="limit")
+    errors, where = [error for error, _ in wrong], [i for _, i in wrong]
+    axes.hlines(where, 1.0, errors, color=RED, lw=1, alpha=0.3)
+    axes.scatter(errors, where, s=16, color=RED, label="nearest mistake", zorder=3)
+    axes.set(xscale="log", xlim=(_FLOOR * 0.7, _CEILING * 1.5), ylim=(len(rows), -1))
+    axes.set_yticks(places, [row.name for row in rows], fontsize=8, color=INK)
+    axes.tick_params(length=0)
+    axes.grid(axis="x", color=GREY, alpha=0.3, lw=0.6)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("error ÷ limit")
+    axes.set_title(f"How far apart right and wrong lie, {how}", loc="left", color=INK)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
+    return figure

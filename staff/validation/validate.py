@@ -1,0 +1,89 @@
+"""What is to be validated, and in which order: all that `cs336 audit` can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from staff.catalogue.patches import Patch, load_alternates, load_mistakes
+from staff.files import quick_folder
+from staff.validation import noise
+from staff.validation.audit import Audit, audit
+from staff.validation.frames import judge_frames
+from staff.validation.judge import Progress, Section
+from staff.validation.kills import judge_kills
+from staff.validation.pairs import audit_pairs
+from staff.validation.pairs import section as pairs_section
+from staff.validation.sandboxed import judge_patches, judge_public
+from staff.validation.tables import sections as audit_sections
+from tests.harness.errors import HarnessError
+from tests.harness.rubric import Rubric
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be validated; nothing chosen stands for the audit in process alone."""
+
+    audit: bool = False
+    """Every mistake and alternate through the suite, in process."""
+    sandbox: bool = False
+    """The same through the sandbox, and the submissions in the public layout."""
+    noise: int = 0
+    """Seeds of noise that no fingerprint may notice."""
+    pairs: int = 0
+    """Random pairs of mistakes."""
+    kills: int = 0
+    """Training runs that are killed and resumed."""
+    frames: int = 0
+    """Hostile frames for the grader."""
+    mutants: bool = False
+    """General mutants of the solution."""
+    files: tuple[str, ...] = ()
+    """The files of the solution that are mutated; all where none is named."""
+    whole: bool = False
+    """Run every test on every patch, not only those of the tasks that it can reach."""
+    tasks: tuple[str, ...] = ()
+    """The tasks whose patches are audited in process; all where none is named."""
+
+
+EVERYTHING = Plan(audit=True, sandbox=True, noise=noise.SEEDS, pairs=200, kills=50, frames=100_000)
+"""All but the mutants, which take an hour by themselves."""
+
+
+def validate(
+    plan: Plan, rubric: Rubric, cases: Path, progress: Progress
+) -> Iterator[tuple[list[Section], Audit | None]]:
+    """Validate what the plan asks for; each part is given when it is done.
+
+    Raises:
+        HarnessError: the mutants were asked for, and cosmic-ray is not installed.
+    """
+    if plan.audit:
+        found = audit(rubric, cases, progress, whole=plan.whole, tasks=plan.tasks)
+        yield audit_sections(found), found
+    if plan.sandbox:
+        patches: list[Patch] = [*load_mistakes(), *load_alternates()]
+        with TemporaryDirectory(prefix="proof-", dir=quick_folder()) as scratch:
+            yield judge_patches(patches, rubric, Path(scratch), progress, whole=plan.whole), None
+        progress("submissions in the public layout", 0, 0)
+        yield [judge_public(rubric)], None
+    if plan.noise:
+        yield [noise.judge_noise(cases, progress, plan.noise)], None
+    if plan.pairs:
+        yield [pairs_section(audit_pairs(plan.pairs, cases, progress))], None
+    if plan.kills:
+        progress("training runs that are killed", 0, plan.kills)
+        yield [judge_kills(plan.kills)], None
+    if plan.frames:
+        progress("hostile frames", 0, plan.frames)
+        yield [judge_frames(plan.frames)], None
+    if plan.mutants:
+        try:
+            from staff.validation.mutants import judge_mutants
+        except ImportError as error:
+            raise HarnessError(
+                f"mutants need {error.name}, which is not installed: pip install -e '.[mutation]'"
+            ) from error
+        yield [judge_mutants(plan.files, progress)], None
