@@ -119,12 +119,12 @@ def test_building_twice_gives_equal_bytes(empty, tmp_path):
 
 def test_an_oracle_that_disagrees_stops_the_build(monkeypatch, empty):
     """Catches a wrong answer that becomes the truth."""
-    right = oracle.model.run_silu
-    monkeypatch.setattr(oracle.model, "run_silu", lambda **given: right(**given) + 1e-9)
+    right = oracle.ANSWERS["run_silu"]
+    monkeypatch.setitem(oracle.ANSWERS, "run_silu", lambda **given: right(**given) + 1e-9)
     text = r"^silu · test_silu_\w+ · .+: in float64 the solution is 1.0e-09 off the oracle, and "
     with pytest.raises(BuildError, match=text):
         drafted(empty)
-    monkeypatch.setattr(oracle.model, "run_silu", lambda **_: torch.tensor(math.nan))
+    monkeypatch.setitem(oracle.ANSWERS, "run_silu", lambda **_: torch.tensor(math.nan))
     with pytest.raises(BuildError, match="in float64 the solution is inf off the oracle"):
         drafted(empty)
 

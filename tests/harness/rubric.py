@@ -80,6 +80,11 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         modules = dict.fromkeys(symbol.partition(":")[0] for symbol in self.symbols)
         return tuple(module.replace(".", "/") + ".py" for module in modules)
 
+    @property
+    def stem(self) -> str:
+        """The name that the task's files share: the module of its first symbol."""
+        return self.symbols[0].partition(":")[0].rpartition(".")[2]
+
 
 class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """The whole assignment."""
