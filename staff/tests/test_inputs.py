@@ -11,7 +11,7 @@ import torch
 import adapters
 from staff.fixtures import oracle
 from staff.fixtures.inputs import all_cases
-from staff.fixtures.inputs.draw import Draw
+from staff.fixtures.inputs.draw import ExactDraw
 from tests.harness.plain import pack
 from tests.harness.probes import PROBES
 from tests.harness.rubric import read_rubric
@@ -21,7 +21,7 @@ CASES = list(all_cases("2026"))
 
 def test_bits_do_not_depend_on_the_machine():
     """Catches a draw that goes through a library's generator or a processor's logarithm."""
-    draw = Draw("a seed")
+    draw = ExactDraw("a seed")
     drawn = (draw.normal(3, 2), draw.uniform(-1, 1, 4), draw.integers(10, 5), draw.gain(4))
     bits = b"".join(tensor.numpy().tobytes() for tensor in drawn)
     assert [t.dtype for t in drawn[:3]] == [torch.float32, torch.float32, torch.int64]
@@ -30,14 +30,14 @@ def test_bits_do_not_depend_on_the_machine():
 
 def test_another_seed_gives_other_bits():
     """Catches fresh cases for grading that are the public ones."""
-    one, other, again = (Draw(seed).normal(8) for seed in ("1", "2", "1"))
+    one, other, again = (ExactDraw(seed).normal(8) for seed in ("1", "2", "1"))
     assert torch.equal(one, again)
     assert not torch.isclose(one, other).any()
 
 
 def test_what_is_drawn_is_spread_as_it_says():
     """Catches a scale or a mean that is off: the sum of twelve uniform numbers has variance 1."""
-    draw = Draw("spread")
+    draw = ExactDraw("spread")
     normal = draw.normal(20_000, scale=2.0, mean=5.0).double()
     assert normal.mean().item() == pytest.approx(5, abs=5 * 2 / math.sqrt(20_000))
     assert normal.std().item() == pytest.approx(2, rel=0.03)
