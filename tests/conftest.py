@@ -6,7 +6,7 @@ import pytest
 
 from tests.harness.bridge import Adapters
 from tests.harness.cases import Cases
-from tests.harness.draw import Draw
+from tests.harness.draw import TorchDraw
 from tests.harness.plugin import SUITE, task_of, test_name
 
 
@@ -26,7 +26,7 @@ def cases(request: pytest.FixtureRequest) -> Cases:
 
 
 @pytest.fixture
-def draw(request: pytest.FixtureRequest) -> Draw:
+def draw(request: pytest.FixtureRequest) -> TorchDraw:
     """Random inputs, the same at every run of a test with the suite's seed."""
     suite = request.config.stash[SUITE]
-    return Draw(zlib.crc32(f"{suite.seed}{request.node.name}".encode()))
+    return TorchDraw(zlib.crc32(f"{suite.seed}{request.node.name}".encode()))

@@ -8,8 +8,13 @@ import torch
 from torch import Tensor
 
 
-class Draw:
-    """Draws tensors from a seed."""
+class TorchDraw:
+    """Draws tensors from a seed with PyTorch's generator.
+
+    The inputs of saved cases are drawn by another class, `ExactDraw`, which is the staff's: its
+    bits are the same with every version of PyTorch. The inputs here are never stored, so they
+    don't need that, and PyTorch draws them faster.
+    """
 
     def __init__(self, seed: int) -> None:
         self._generator = torch.Generator().manual_seed(seed)

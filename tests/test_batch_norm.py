@@ -1,4 +1,4 @@
-"""LayerNorm, over the features of a token, and BatchNorm, over the items of a batch."""
+"""BatchNorm, over the items of a batch."""
 
 import torch
 import torch.nn.functional as F
@@ -6,28 +6,13 @@ import torch.nn.functional as F
 from tests.harness import ours, task
 from tests.harness.compare import check, check_close, check_equal
 from tests.harness.properties import (
-    check_gradients,
     check_memory,
     check_parameters,
     check_placed,
-    check_rows_alone,
     value_of,
 )
 
-LAYER_NORM = "cs336_basics.layer_norm:LayerNorm"
 BATCH_NORM = "cs336_basics.batch_norm:BatchNorm"
-
-
-def layer_norm_arguments(draw, x, eps=1e-5):
-    """Arguments of `run_layer_norm` whose gain and shift are not ones and zeros."""
-    size = x.shape[-1]
-    return {
-        "d_model": size,
-        "eps": eps,
-        "weight": 1.5 + 0.3 * draw.normal(size),
-        "bias": draw.normal(size),
-        "in_features": x,
-    }
 
 
 def batch_norm_arguments(draw, x, *, training=True):
@@ -44,109 +29,6 @@ def batch_norm_arguments(draw, x, *, training=True):
         "in_features": x,
         "training": training,
     }
-
-
-@ours
-@task("layer_norm")
-def test_layer_norm_matches_saved_tensors(adapters, cases):
-    """Mean and variance run over the features; the gain multiplies, and the shift is added last."""
-    cases.check(adapters.run_layer_norm)
-
-
-@ours
-@task("layer_norm")
-def test_layer_norm_eps(adapters, cases):
-    """The eps that is given is added to the variance, under the root: small features show it."""
-    cases.check(adapters.run_layer_norm)
-
-
-@ours
-@task("layer_norm")
-def test_layer_norm_of_equal_features(adapters, cases):
-    """A token whose features are all equal has no variance, and becomes the shift."""
-    cases.check(adapters.run_layer_norm)
-
-
-@ours
-@task("layer_norm")
-def test_layer_norm_far_from_zero(adapters, cases):
-    """Around 3000 a variance of 1 is lost in the difference of two squares of nine million."""
-    cases.check(adapters.run_layer_norm)
-
-
-@ours
-@task("layer_norm")
-def test_layer_norm_of_each_token(adapters, draw):
-    """A token's answer does not depend on the tokens around it."""
-    for x in (draw.normal(4, 6), draw.normal(3, 4, 6)):
-        check_rows_alone(adapters.run_layer_norm, layer_norm_arguments(draw, x), "in_features")
-
-
-@ours
-@task("layer_norm")
-def test_layer_norm_in_half_precision(adapters, draw):
-    """Half precision is normalised in float32, since squares overflow, and comes back as it was."""
-    for dtype in (torch.float16, torch.bfloat16):
-        x = (500 * draw.normal(3, 8)).to(dtype)
-        weight, bias = torch.ones(8), torch.zeros(8)
-        arguments = {"d_model": 8, "eps": 1e-5, "weight": weight, "bias": bias, "in_features": x}
-        expected = F.layer_norm(x.double(), (8,), eps=1e-5)
-        why = f"wrong for {dtype} features of size 500"
-        check_close(adapters.run_layer_norm(**arguments), expected, why, dtype=dtype)
-
-
-@ours
-@task("layer_norm")
-def test_layer_norm_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
-    arguments = layer_norm_arguments(draw, draw.normal(3, 4, 6))
-    check_memory(adapters.run_layer_norm, arguments, "in_features")
-
-
-@ours
-@task("layer_norm")
-def test_layer_norm_gradient(adapters, draw):
-    """The gradient passes through mean and variance, and is finite where all features are equal."""
-    x = draw.normal(3, 6)
-    x[1] = 2.0
-    arguments = layer_norm_arguments(draw, x, eps=0.01)
-    weight, bias = arguments["weight"].double(), arguments["bias"].double()
-    check_gradients(
-        adapters.run_layer_norm,
-        arguments,
-        lambda in_features: F.layer_norm(in_features, (6,), weight, bias, 0.01),
-        "in_features",
-    )
-
-
-@ours
-@task("layer_norm")
-def test_layer_norm_module(adapters, draw):
-    """`weight` starts at ones, `bias` at zeros, both are trained; eps is 1e-5 unless given."""
-    x, cotangent = draw.normal(4, 6, scale=3e-3), draw.normal(4, 6)
-    seen = adapters.probe(
-        "module", symbol=LAYER_NORM, arguments={"d_model": 6}, inputs=[x], cotangent=cotangent
-    )
-    check_parameters(seen["parameters"], {"weight": (6,), "bias": (6,)})
-    ones, zeros = torch.ones(6), torch.zeros(6)
-    check_close(value_of(seen, "weight"), ones, "`weight` does not start at ones", limit=0.0)
-    check_close(value_of(seen, "bias"), zeros, "`bias` does not start at zeros", limit=0.0)
-    normal = F.layer_norm(x.double(), (6,), eps=1e-5)
-    why = "constructed without eps, the module does not answer as with eps = 1e-5"
-    check_close(seen["output"], normal, why, dtype=torch.float32)
-    for name, gradient in (("weight", cotangent * normal), ("bias", cotangent.double())):
-        why = f"the gradient of `{name}` is wrong"
-        check_close(seen["gradients"][name], gradient.sum(0), why, dtype=torch.float32)
-
-
-@ours
-@task("layer_norm")
-def test_layer_norm_device_and_dtype(adapters):
-    """`device` and `dtype` reach gain and shift."""
-    seen = adapters.probe(
-        "module", symbol=LAYER_NORM, arguments={"d_model": 6}, device="meta", dtype="bfloat16"
-    )
-    check_placed(seen["parameters"], device="meta", dtype="bfloat16")
 
 
 @ours

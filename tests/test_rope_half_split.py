@@ -1,0 +1,193 @@
+"""RoPE in the half-split layout: feature j is rotated with feature j + head_dim/2."""
+
+import torch
+
+from tests.harness import ours, task
+from tests.harness.compare import check, check_close
+from tests.harness.properties import check_memory, check_no_strangers, check_placed
+from tests.harness.rotations import rotated_halves
+
+HALF_SPLIT = "cs336_basics.rope_half_split:HalfSplitRotaryEmbedding"
+
+
+def half_split_arguments(q, k, start=0):
+    """Arguments of `run_rope_half_split`."""
+    return {
+        "head_dim": q.shape[-1],
+        "theta": 10000.0,
+        "in_query": q,
+        "in_key": k,
+        "start_position": start,
+    }
+
+
+@ours
+@task("rope_half_split")
+def test_half_split_matches_saved_tensors(adapters, cases):
+    """Feature j and feature j + head_dim/2 are a pair, of queries and of keys."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("rope_half_split")
+def test_fewer_key_heads(adapters, cases):
+    """There may be fewer key heads than query heads."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("rope_half_split")
+def test_any_starting_position(adapters, cases):
+    """The first token stands at `start_position`, wherever that is."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("rope_half_split")
+def test_half_split_theta(adapters, cases):
+    """theta is an argument, not always 10000."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("rope_half_split")
+def test_half_split_far_out(adapters, cases):
+    """Angles far out need their digits: half precision is wrong there."""
+    cases.check(adapters.probing("part"))
+
+
+@ours
+@task("rope_half_split")
+def test_half_split_scores_depend_on_distance(adapters, draw):
+    """The same query at 0 and at 1 meets the same key at 2 and at 3 alike."""
+    q, k = draw.normal(1, 1, 1, 8).expand(1, 1, 2, 8), draw.normal(1, 1, 1, 8).expand(1, 1, 4, 8)
+    query = adapters.run_rope_half_split(**half_split_arguments(q.clone(), q.clone()))[0]
+    key = adapters.run_rope_half_split(**half_split_arguments(k.clone(), k.clone()))[1]
+    check(query.shape == q.shape and key.shape == k.shape, "the shapes are not those of the inputs")
+    scores = (query[0, 0] @ key[0, 0].T).double()
+    why = "the scores at (0, 2) and (1, 3) differ, though both are at distance 2"
+    check_close(scores[1, 3].float(), scores[0, 2], why, dtype=torch.float32)
+
+
+@ours
+@task("rope_half_split")
+def test_tables_grow(adapters, draw):
+    """One module, short and long sequences in turn: the tables follow, and forget nothing."""
+    given = {"theta": 10000.0, "head_dim": 6}
+    lengths_and_starts = (
+        ((3, 9), (0, 0)),
+        ((9, 3), (0, 0)),
+        ((4, 4), (0, 4)),
+        ((2, 3), (30, 1)),
+        ((1, 1), (0, 0)),
+        ((1, 4), (0, 0)),
+    )
+    for lengths, starts in lengths_and_starts:
+        first, second = (draw.normal(2, 3, n, 6) for n in lengths)
+        seen = adapters.probe(
+            "module",
+            symbol=HALF_SPLIT,
+            arguments=given,
+            warm_up=[first, first, starts[0]],
+            inputs=[second, second, starts[1]],
+        )
+        expected = rotated_halves(second, torch.arange(lengths[1]) + starts[1])
+        before = f"after {lengths[0]} tokens from position {starts[0]} on"
+        why = f"{before}, {lengths[1]} tokens from position {starts[1]} on are rotated wrongly"
+        check_close(seen["output"][0], expected, why, dtype=torch.float32)
+    x = draw.normal(1, 1, 2, 6)
+    seen = adapters.probe("module", symbol=HALF_SPLIT, arguments=given, inputs=[x, x])
+    why = "without a `start_position` the first token does not stand at 0"
+    expected = rotated_halves(x, torch.arange(2))
+    check_close(seen["output"][1], expected, why, dtype=torch.float32)
+
+
+@ours
+@task("rope_half_split")
+def test_half_split_memory(adapters, draw):
+    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    arguments = half_split_arguments(draw.normal(2, 3, 4, 6), draw.normal(2, 3, 4, 6), 2)
+    check_memory(adapters.run_rope_half_split, arguments, "in_query", "in_key")
+
+
+@ours
+@task("rope_half_split")
+def test_half_split_gradient(adapters, draw):
+    """The gradient of a rotation is the rotation back."""
+    x, cotangent = draw.normal(1, 2, 3, 6), draw.normal(1, 2, 3, 6)
+    arguments = half_split_arguments(x, x, 5)
+    for index, wrt in enumerate(("in_query", "in_key")):
+        found = adapters.probe(
+            "part_gradient",
+            adapter="run_rope_half_split",
+            index=index,
+            wrt=wrt,
+            cotangent=cotangent,
+            **arguments,
+        )
+        check(found is not None, f"no gradient reaches `{wrt}`: is something detached on the way?")
+        again = rotated_halves(found, torch.arange(3) + 5)
+        why = f"rotating the gradient of `{wrt}` forward does not give the cotangent back"
+        check_close(again.float(), cotangent.double(), why, dtype=torch.float32)
+
+
+@ours
+@task("rope_half_split")
+def test_half_split_dtypes(adapters, draw):
+    """Half precision comes back in half precision, rotated by precise angles; float64 likewise."""
+    x, positions = draw.normal(1, 2, 3, 8), torch.arange(3) + 1500
+    for dtype, allowed in ((torch.bfloat16, 0.03), (torch.float16, 0.01), (torch.float64, 1e-9)):
+        arguments = half_split_arguments(x.to(dtype), x.to(dtype), 1500)
+        expected = rotated_halves(x.to(dtype), positions)
+        for output in adapters.run_rope_half_split(**arguments):
+            check(output.dtype == dtype, f"{dtype} in gives {output.dtype} out")
+            worst = (output - expected).abs().max() / x.abs().max()
+            why = f"the angles of {dtype} inputs are not precise: {{:.2g}} off"
+            check(bool(worst < allowed), why)
+
+
+@ours
+@task("rope_half_split")
+def test_nothing_in_half_split_is_learned_or_saved(adapters):
+    """Frequencies and tables are buffers that stay out of the state dict, and no parameters."""
+    arguments = {"theta": 10000.0, "head_dim": 8}
+    seen = adapters.probe("module", symbol=HALF_SPLIT, arguments=arguments)
+    check(not seen["parameters"], f"RoPE has parameters: {list(seen['parameters'])}")
+    check(not seen["state"], f"a checkpoint would hold them: {seen['state']}")
+    check("inv_freq" in seen["buffers"], "`inv_freq` is no buffer of the module")
+    shape = tuple(seen["buffers"]["inv_freq"]["shape"])
+    check(shape == (4,), f"`inv_freq` has shape {shape}, expected one frequency a pair, (4,)")
+
+
+@ours
+@task("rope_half_split")
+def test_half_split_on_a_device(adapters, draw):
+    """Buffers go where they are asked to, never in half precision; so do tables that grow."""
+    arguments = {"theta": 10000.0, "head_dim": 8}
+    seen = adapters.probe(
+        "module", symbol=HALF_SPLIT, arguments=arguments, device="meta", dtype="bfloat16"
+    )
+    check_placed(seen["buffers"], device="meta")
+    low = [name for name, b in seen["buffers"].items() if b["dtype"] in ("bfloat16", "float16")]
+    check(not low, f"in half precision: {', '.join(low)}")
+    x = draw.normal(1, 2, 5, 8)
+    seen = adapters.probe(
+        "module",
+        symbol=HALF_SPLIT,
+        arguments=arguments,
+        device="cpu",
+        inputs=[x, x, 3],
+        watched=True,
+    )
+    check_no_strangers(seen["strangers"])
+
+
+@ours
+@task("rope_half_split")
+def test_half_split_refusals(adapters, draw):
+    """An odd head_dim leaves a feature without a partner, and nothing stands before position 0."""
+    odd, even = draw.normal(1, 1, 2, 5), draw.normal(1, 1, 2, 4)
+    adapter = adapters.run_rope_half_split
+    adapter.error("head_dim is 5, which is odd", **half_split_arguments(odd, odd))
+    adapter(**half_split_arguments(even, even))
+    adapter.error("start_position is −1", **half_split_arguments(even, even, -1))
