@@ -26,7 +26,8 @@ from cosmic_ray.plugins import get_operator, operator_names
 from rich.console import Console
 from rich.progress import track
 
-from staff.catalogue.patches import patched, write_over
+from staff.catalogue.edits import write_over
+from staff.catalogue.patches import patched
 from staff.files import quick_folder
 from staff.grader.warm import Job, Outcome, run_warm
 from staff.paths import SOLUTION

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from staff.catalogue.patches import Mistake, PatchError, load_mistakes, patched
+from staff.catalogue.edits import PatchError
+from staff.catalogue.patches import Mistake, load_mistakes, patched
 from staff.files import quick_folder
 from staff.grader.warm import Job, Outcome, run_warm
 from staff.paths import SOLUTION
