@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -57,7 +58,7 @@ def shown(*grades) -> list[str]:
 
 
 @pytest.mark.parametrize(("last", "bonus"), [(P, 2), (W, 1), (S, 1)])
-def test_bonus_points_are_counted_apart(last, bonus):
+def test_bonus_points_are_counted_apart(last, bonus) -> None:
     """Catches a bonus that lifts or lowers the share of the points that everybody needs."""
     board = Scoreboard(RUBRIC)
     for task in RUBRIC.tasks:
@@ -70,7 +71,7 @@ def test_bonus_points_are_counted_apart(last, bonus):
     assert [task.bonus for task in result.tasks] == [False, False, True]
 
 
-def test_no_task_needs_a_bonus(tmp_path):
+def test_no_task_needs_a_bonus(tmp_path: Path) -> None:
     """Catches a bonus that everybody has to do after all."""
     rubric = RUBRIC_FILE.read_text("utf-8")
     assert read_rubric().bonus == {t.id for t in read_rubric().tasks if t.part == 4}
@@ -98,21 +99,21 @@ def test_no_task_needs_a_bonus(tmp_path):
         ((ALL,), "Every bonus point is earned: 2 of 2."),
     ],
 )
-def test_the_bonus_comes_last(tasks, step):
+def test_the_bonus_comes_last(tasks, step) -> None:
     """Catches a bonus that is offered before the rest is done, or that hides that it is."""
     assert terminal.next_step(suite_result(*tasks), RUBRIC) == step
     early = suite_result(*reversed(tasks))
     assert terminal.next_step(early, RUBRIC) == step
 
 
-def test_the_table():
+def test_the_table() -> None:
     """Catches a bonus that looks like one more part."""
     lines = [line for line, _ in terminal.table(suite_result(*CORE, TRIED), RUBRIC)]
     assert "  Part 1 · The part" + " " * 32 + "4 / 4 " in lines
     assert "  Part 2 · On top (bonus)" + " " * 26 + "1 / 2 " in lines
 
 
-def test_every_report_shows_it_apart(tmp_path):
+def test_every_report_shows_it_apart(tmp_path: Path) -> None:
     """Catches a report in which the share changes, or which keeps silent about the bonus."""
     grade = grade_of(*CORE, TRIED)
     write_reports(grade, RUBRIC, tmp_path)
@@ -130,7 +131,7 @@ def test_every_report_shows_it_apart(tmp_path):
         assert "onus" not in (whole[2] or whole[0])
 
 
-def test_the_table_of_submissions():
+def test_the_table_of_submissions() -> None:
     """Catches a column of nothing where there is no bonus, and unbegun tasks that are held up."""
     grades = [grade_of(*CORE, it, name=n) for it, n in ((ALL, "a"), (TRIED, "b"), (UNBEGUN, "c"))]
     assert shown(*grades, grade_of(problem="no")) == [
@@ -143,7 +144,7 @@ def test_the_table_of_submissions():
     assert shown(grade_of(*CORE))[0] == "submission points share state"
 
 
-def test_extra_credit_on_gradescope():
+def test_extra_credit_on_gradescope() -> None:
     """Catches a bonus that raises what can be had, or one that lowers the total when unbegun."""
     for it, score, status in ((ALL, 2, "passed"), (TRIED, 1, "failed"), (UNBEGUN, 0, None)):
         report = json.loads(json.dumps(gradescope(grade_of(*CORE, it), RUBRIC)))
@@ -156,7 +157,7 @@ def test_extra_credit_on_gradescope():
         assert ("score" in entry) is (it is not UNBEGUN)
 
 
-def test_ci_stays_green_where_no_bonus_was_begun():
+def test_ci_stays_green_where_no_bonus_was_begun() -> None:
     """Catches a red build for what nobody needs, and a green one for a bonus that is wrong."""
     for it, outcome in ((UNBEGUN, "skipped"), (TRIED, "failure")):
         root = ET.fromstring(junit(grade_of(*CORE, it), RUBRIC))
@@ -165,7 +166,7 @@ def test_ci_stays_green_where_no_bonus_was_begun():
         assert (root.get("failures") == "0") is (it is UNBEGUN)
 
 
-def test_hidden_and_enforced_points():
+def test_hidden_and_enforced_points() -> None:
     """Catches a bonus that moves to the others where points are summed up once more."""
     found = ScratchFinding(file="f.py", line=1, name="x", how="static", tasks=("extra", "second"))
     taken = enforced(suite_result(*CORE, ALL), [found])
@@ -175,7 +176,7 @@ def test_hidden_and_enforced_points():
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(tmp_path_factory: pytest.TempPathFactory):
     """Runs of the suite in which the tokenizer is a bonus."""
     folder = tmp_path_factory.mktemp("bonus")
     (folder / "third_is_bonus.py").write_text(THIRD_IS_BONUS)
@@ -195,7 +196,7 @@ def runs(tmp_path_factory):
     return run_suites(lists, {name: {"PYTHONPATH": str(folder)} for name in lists})
 
 
-def test_nobody_fails_for_a_bonus_that_was_not_begun(runs):
+def test_nobody_fails_for_a_bonus_that_was_not_begun(runs) -> None:
     """Catches exit status 1 for what nobody needs, or 0 for what was asked for by name."""
     assert runs["unbegun"].status == 0
     assert "For a bonus: train_bpe · handout" in runs["unbegun"].text
@@ -203,14 +204,14 @@ def test_nobody_fails_for_a_bonus_that_was_not_begun(runs):
     assert runs["asked for"].status == 1
 
 
-def test_a_bonus_that_is_wrong_fails(runs):
+def test_a_bonus_that_is_wrong_fails(runs) -> None:
     """Catches a wrong answer that nobody hears of."""
     assert runs["wrong"].status == 1
     assert "tokenizer · test_decode_matches_saved_texts" in runs["wrong"].text
     assert "Every point is earned" in runs["wrong"].text
 
 
-def test_a_public_submission_is_offered_no_bonus(runs):
+def test_a_public_submission_is_offered_no_bonus(runs) -> None:
     """Catches points on top, or a reproach, for what the public handout never asked."""
     assert runs["public"].status == 0
     assert "bonus point" not in runs["public"].text

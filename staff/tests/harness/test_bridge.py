@@ -62,7 +62,7 @@ def finding(kind: type[Finding], fake: Fake, task: str = "rope") -> tuple[str, .
     return caught.value.lines
 
 
-def test_an_answer_arrives():
+def test_an_answer_arrives() -> None:
     """Catches arguments that are dropped on the way, or an output that isn't the adapter's."""
     fake = Fake(Answer(3, {"x": 1}, {"x": None}))
     cotangent = torch.ones(1)
@@ -75,13 +75,13 @@ def test_an_answer_arrives():
 
 
 @pytest.mark.parametrize("name", ["run", "calls", "__deepcopy__", "bridge_", "_task"])
-def test_only_adapters_are_adapters(name):
+def test_only_adapters_are_adapters(name) -> None:
     """Catches a slip in a test that becomes a call, and so a fault, of the submission."""
     with pytest.raises(AttributeError, match=name):
         getattr(adapters(Fake()), name)
 
 
-def test_a_crash_shows_the_last_frames_of_the_student():
+def test_a_crash_shows_the_last_frames_of_the_student() -> None:
     """Catches an explanation that starts with PyTorch, or is as long as a recursion is deep."""
     frames = tuple(Frame("cs336_basics/a.py", n, f"f{n}", f"f{n}()") for n in range(9))
     assert finding(Crashed, Fake(Raised("KeyError", "'x'", frames))) == (
@@ -94,21 +94,21 @@ def test_a_crash_shows_the_last_frames_of_the_student():
     assert finding(Crashed, Fake(Raised("ValueError", ""))) == ("run_rope raised ValueError",)
 
 
-def test_a_stub_of_the_own_task():
+def test_a_stub_of_the_own_task() -> None:
     """Catches a first run that calls the work to be done an error."""
     lines = finding(NotStarted, Fake(stub("rope: handout §2.6", BODY)))
     assert lines == ("not started: write `RotaryEmbedding.__init__` in cs336_basics/rope.py",)
     assert finding(NotStarted, Fake(stub("rope: handout §2.6"))) == ("not started: write rope",)
 
 
-def test_a_stub_of_another_task():
+def test_a_stub_of_another_task() -> None:
     """Catches a student who is sent to the wrong file: the block waits for what it calls."""
     lines = finding(NotStarted, Fake(stub("rope: handout §2.6", BODY)), "transformer_block")
     assert lines == ("waits for rope · handout §2.6",)
 
 
 @pytest.mark.parametrize("written", [False, Missing("no file"), Raised("ImportError", "x")])
-def test_a_stub_of_the_glue(written):
+def test_a_stub_of_the_glue(written) -> None:
     """Catches advice that names the glue alone while the module is not written either."""
     fake = Fake(stub("rope: handout §2.6", GLUE), written)
     assert finding(NotStarted, fake) == (
@@ -116,7 +116,7 @@ def test_a_stub_of_the_glue(written):
     )
 
 
-def test_only_the_glue_is_missing():
+def test_only_the_glue_is_missing() -> None:
     """Catches a student who wrote the module and is told that nothing is there."""
     fake = Fake(stub("rope: handout §2.6", GLUE), written=True)
     text = "`RotaryEmbedding` answers; fill in `run_rope` in adapters.py"
@@ -124,27 +124,27 @@ def test_only_the_glue_is_missing():
     assert fake.calls[-1] == ("written", {"symbols": ["cs336_basics.rope:RotaryEmbedding"]})
 
 
-def test_pytorch_raises_the_same_type():
+def test_pytorch_raises_the_same_type() -> None:
     """Catches a real crash called `not started`: not all of PyTorch is implemented either."""
     inside = Frame("cs336_basics/rope.py", 7, "f", "return table.cpu()")
     text = "Cannot copy out of meta tensor"
     assert finding(Crashed, Fake(stub(text, inside)))[0].endswith(f"NotImplementedError: {text}")
 
 
-def test_an_adapter_that_is_missing():
+def test_an_adapter_that_is_missing() -> None:
     """Catches a traceback where one line is enough."""
     lines = finding(NotStarted, Fake(Missing("adapters.py has no run_rope")))
     assert lines == ("adapters.py has no run_rope; add it to your adapters",)
 
 
-def test_the_output_must_be_where_the_inputs_are():
+def test_the_output_must_be_where_the_inputs_are() -> None:
     """Catches an answer computed on the CPU for inputs on a GPU."""
     lines = finding(WrongAnswer, Fake(Answer(1), device="cuda:0"))
     assert lines == ("the inputs are on cuda, but the output is on cpu",)
     assert adapters(Fake(Answer(1, device="cuda"), device="cuda:1")).run_rope() == 1
 
 
-def test_what_must_be_refused():
+def test_what_must_be_refused() -> None:
     """Catches an answer where an error was promised, or a stub that passes for a refusal."""
     fake = Fake(Raised("IndexError", "17"), device="cuda")
     assert adapters(fake).run_rope.error("17 is too much", x=17) == "IndexError"
@@ -158,7 +158,7 @@ def test_what_must_be_refused():
         adapters(Fake(stub("rope: handout §2.6", BODY))).run_rope.error("17 is too much")
 
 
-def test_a_probe():
+def test_a_probe() -> None:
     """Catches observations that are lost, and a failure that doesn't say that a probe ran."""
     assert adapters(Fake({"a": 1})).probe("module", symbol="m:N") == {"a": 1}
     with pytest.raises(Crashed, match=r"^the probe 'module' raised TypeError: 3$"):
@@ -168,7 +168,7 @@ def test_a_probe():
 
 
 @pytest.mark.parametrize(("layout", "kind"), [("ours", NotStarted), ("public", NotOffered)])
-def test_a_name_that_a_probe_lacks(layout, kind):
+def test_a_name_that_a_probe_lacks(layout, kind) -> None:
     """Catches a public submission that is blamed for a name which it never promised."""
     with pytest.raises(kind, match=r"^the submission has no cs336_basics/rope\.py$"):
         adapters(Fake(Missing("the submission has no cs336_basics/rope.py"), layout=layout)).probe(

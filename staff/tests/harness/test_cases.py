@@ -25,7 +25,7 @@ FILE = "softmax.safetensors"
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path):
     """A copy of the committed fixtures."""
     return shutil.copytree(FIXTURES, tmp_path / "fixtures")
 
@@ -55,7 +55,7 @@ def reseal(folder: Path, content: bytes) -> None:
     (folder / SEALS).write_text("".join(f"{seal}  {name}\n" for name, seal in seals.items()))
 
 
-def test_every_test_with_cases_has_some():
+def test_every_test_with_cases_has_some() -> None:
     """Catches a test without its cases, and cases that no test reads."""
     asked = set()
     for file in TESTS.glob("test_*.py"):
@@ -70,7 +70,7 @@ def test_every_test_with_cases_has_some():
 
 
 @pytest.mark.parametrize("place", [0, 7, 8, 9, 100, 0.2, 0.4, 0.6, 0.8, -1])
-def test_one_changed_byte_of_a_file(folder, place):
+def test_one_changed_byte_of_a_file(folder, place) -> None:
     """Catches damage, in the header or in the tensors, that passes for a wrong answer."""
     content = bytearray((folder / FILE).read_bytes())
     index = place if isinstance(place, int) else int(place * len(content))
@@ -80,7 +80,7 @@ def test_one_changed_byte_of_a_file(folder, place):
     assert refusal(folder) == f"{damaged}; {MEND}"
 
 
-def test_one_changed_byte_of_the_seals(folder):
+def test_one_changed_byte_of_the_seals(folder) -> None:
     """Catches a seal file that is read leniently, so that a name or a hash may be wrong."""
     content = (folder / SEALS).read_bytes()
     for index in [0, len(content) - 1, *random.Random(1).sample(range(len(content)), 20)]:
@@ -94,13 +94,13 @@ def test_one_changed_byte_of_the_seals(folder):
 
 
 @pytest.mark.parametrize("length", [0, 4, 8, 500, -1])
-def test_a_truncated_file(folder, length):
+def test_a_truncated_file(folder, length) -> None:
     """Catches a file cut short that is read as far as it goes."""
     (folder / FILE).write_bytes((folder / FILE).read_bytes()[:length])
     assert f"{FILE} is damaged" in refusal(folder)
 
 
-def test_a_missing_file(folder):
+def test_a_missing_file(folder) -> None:
     """Catches a traceback, or tests silently left out, where a file or the seals are gone."""
     (folder / FILE).unlink()
     assert refusal(folder).startswith(f"{folder / FILE} cannot be read (No such file or directory)")
@@ -108,7 +108,7 @@ def test_a_missing_file(folder):
     assert refusal(folder).startswith(f"{folder / SEALS} cannot be read; ")
 
 
-def test_another_format(folder):
+def test_another_format(folder) -> None:
     """Catches a file of a later format that is read as if it were of this one."""
     content = (folder / FILE).read_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
@@ -122,19 +122,19 @@ def test_another_format(folder):
     [b"", b"\x02\0\0\0\0\0\0\0{}", save({"x": torch.ones(1)}), b"\xff" * 40, b"PK\x03\x04" * 9],
     ids=["empty", "empty header", "no metadata", "huge header", "zip"],
 )
-def test_what_is_sealed_but_no_fixture(folder, content):
+def test_what_is_sealed_but_no_fixture(folder, content) -> None:
     """Catches a traceback of JSON or safetensors for a file that something else wrote."""
     reseal(folder, content)
     assert f"{FILE} is not a fixture (" in refusal(folder)
 
 
-def test_a_test_without_cases():
+def test_a_test_without_cases() -> None:
     """Catches a test that compares nothing and passes."""
     with pytest.raises(FixtureError, match=r"rope.safetensors holds no case for test_x; run `git"):
         Fixtures().cases("rope", "test_x")
 
 
-def test_pytest_stops_at_a_damaged_file(folder):
+def test_pytest_stops_at_a_damaged_file(folder) -> None:
     """Catches points lost to a damaged file, and a traceback where one line is enough."""
     with (folder / FILE).open("ab") as file:
         file.write(b"\0")
@@ -147,7 +147,7 @@ def test_pytest_stops_at_a_damaged_file(folder):
     assert "/ 30" not in run.text
 
 
-def test_an_answer_is_held_against_every_accepted_one():
+def test_an_answer_is_held_against_every_accepted_one() -> None:
     """Catches a right convention that loses points, and a difference told from the farther one."""
     answers = tuple(torch.tensor([x], dtype=torch.float64) for x in (1.0, 3.0))
     names = ("near", "far")
@@ -165,7 +165,7 @@ def test_an_answer_is_held_against_every_accepted_one():
     assert "saved case: far · 1 of 2 cases fail" in text
 
 
-def test_the_error_is_the_one_from_the_nearest_answer():
+def test_the_error_is_the_one_from_the_nearest_answer() -> None:
     """Catches limits that are as wide as two right answers are apart."""
     answers = tuple(torch.tensor([x], dtype=torch.float64) for x in (1.0, 1.0 + 5e-6))
     case = Case(name="x", arguments={}, answers=answers, dtype=torch.float32, limit=1.0)
@@ -175,7 +175,7 @@ def test_the_error_is_the_one_from_the_nearest_answer():
         assert cases.seen["x"].error < 0.01
 
 
-def test_the_first_wrong_case_has_its_picture():
+def test_the_first_wrong_case_has_its_picture() -> None:
     """Catches a picture of another case, of a right answer, or none where numbers differ."""
     right = torch.arange(4, dtype=torch.float64).reshape(2, 2)
 

@@ -29,7 +29,7 @@ def closeness(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype | No
 
 @thorough
 @given(VALUES, st.sampled_from(DTYPES))
-def test_right_is_what_assert_close_calls_close(values, dtype):
+def test_right_is_what_assert_close_calls_close(values, dtype) -> None:
     """Catches another formula for the error, and NaN or infinity that counts as near."""
     atol, rtol = TOLERANCES[dtype]
     expected = torch.tensor([e for e, _ in values], dtype=torch.float64)
@@ -41,7 +41,7 @@ def test_right_is_what_assert_close_calls_close(values, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("value", [0.0, 1.0, -3.5, 1000.0])
-def test_the_tolerances_are_those_of_torch(dtype, value):
+def test_the_tolerances_are_those_of_torch(dtype, value) -> None:
     """Catches a tolerance written down wrong: torch is asked with its own, in the dtype itself."""
     atol, rtol = TOLERANCES[dtype]
     expected = torch.tensor(value, dtype=dtype)
@@ -57,7 +57,7 @@ def test_the_tolerances_are_those_of_torch(dtype, value):
 
 @thorough
 @given(st.lists(FLOATS, min_size=1, max_size=5), st.floats(1, 50), st.sampled_from(DTYPES[2:]))
-def test_the_limit_is_a_multiple_of_the_tolerance(values, limit, dtype):
+def test_the_limit_is_a_multiple_of_the_tolerance(values, limit, dtype) -> None:
     """Catches a calibrated limit that is added, ignored, or applied to one tolerance alone."""
     expected = torch.tensor(values, dtype=dtype).double()
     atol, rtol = TOLERANCES[dtype]
@@ -70,7 +70,7 @@ def test_the_limit_is_a_multiple_of_the_tolerance(values, limit, dtype):
         assert difference(got, expected, dtype, limit * (1 + 1e-9)) is None
 
 
-def test_the_order_of_findings():
+def test_the_order_of_findings() -> None:
     """Catches a report of values where the real news is the type, the shape or the dtype."""
     right = torch.zeros(2, dtype=torch.float64)
 
@@ -89,7 +89,7 @@ def test_the_order_of_findings():
     )
 
 
-def test_the_kind_and_size_of_a_difference():
+def test_the_kind_and_size_of_a_difference() -> None:
     """Catches a NaN or another shape that has a finite error, and so counts as nearly right."""
     right = torch.ones(2, 2, dtype=torch.float64)
     for got, kind in ((3, "type"), (right[0].float(), "shape"), (right, "dtype")):
@@ -103,7 +103,7 @@ def test_the_kind_and_size_of_a_difference():
 
 
 @pytest.mark.parametrize("expected", [-math.inf, math.inf, math.nan])
-def test_values_that_are_not_finite(expected):
+def test_values_that_are_not_finite(expected) -> None:
     """Catches a finite value, or the other infinity, accepted where infinity or NaN is right."""
     right = torch.tensor([0.0, expected], dtype=torch.float64)
     assert difference(right.float(), right, torch.float32) is None
@@ -115,7 +115,7 @@ def test_values_that_are_not_finite(expected):
         assert found.error == math.inf
 
 
-def test_empty_and_scalar_tensors():
+def test_empty_and_scalar_tensors() -> None:
     """Catches a maximum over nothing, equality that isn't enough, a place that has no index."""
     assert difference(torch.zeros(0, 3), torch.zeros(0, 3), torch.float32) is None
     assert difference(torch.ones(2), torch.ones(2), torch.float32, limit=0) is None
@@ -124,7 +124,7 @@ def test_empty_and_scalar_tensors():
     assert found.text.startswith("got 2 at [], expected 1; ")
 
 
-def test_integers_and_booleans_must_be_equal():
+def test_integers_and_booleans_must_be_equal() -> None:
     """Catches a tolerance on token ids, and one wrong id among many."""
     ids = torch.tensor([1, 100_000])
     assert difference(ids.clone(), ids, torch.int64, limit=100) is None
@@ -136,7 +136,7 @@ def test_integers_and_booleans_must_be_equal():
     assert difference(mask, mask.clone(), torch.bool) is None
 
 
-def test_the_checks_raise_findings():
+def test_the_checks_raise_findings() -> None:
     """Catches a comparison whose result nobody looks at, and a sentence that gets lost."""
     check_close(torch.ones(1), torch.ones(1), "unlike")
     check(1, "never")

@@ -24,7 +24,7 @@ def wrong_at(shape, *places, by=1.0):
     return got, right
 
 
-def test_the_slice_of_the_worst_value():
+def test_the_slice_of_the_worst_value() -> None:
     """Catches a slice that does not hold the value which the message names."""
     got, right = wrong_at((3, 4, 5), (1, 2, 3), (1, 0, 0), (2, 0, 0))
     got[1, 2, 3] = 100
@@ -46,7 +46,7 @@ def test_the_slice_of_the_worst_value():
         ((100,), (3,), "[0:32]", (1, 32), (0, 3)),
     ],
 )
-def test_the_window(shape, place, where, size, worst):
+def test_the_window(shape, place, where, size, worst) -> None:
     """Catches an axis of length one that is drawn, and a window that runs over the edge."""
     picture = picture_of("case", *wrong_at(shape, place), 1.0)
     assert picture.where == where
@@ -57,12 +57,12 @@ def test_the_window(shape, place, where, size, worst):
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
-def test_one_value_is_no_picture(shape):
+def test_one_value_is_no_picture(shape) -> None:
     """Catches a heat map of a single cell."""
     assert picture_of("case", *wrong_at(shape, (0,) * len(shape)), 1.0) is None
 
 
-def test_what_json_does_not_hold():
+def test_what_json_does_not_hold() -> None:
     """Catches NaN that comes back as null, and a slice beside the first of them."""
     got, right = wrong_at((2, 2, 2), (0, 0, 0))
     got[1, 0] = torch.tensor([math.nan, math.inf])
@@ -75,14 +75,14 @@ def test_what_json_does_not_hold():
     assert msgspec.json.decode(msgspec.json.encode(picture), type=Picture) == picture
 
 
-def test_whole_numbers_have_pictures_too():
+def test_whole_numbers_have_pictures_too() -> None:
     """Catches a crash where the answer is of a dtype without a tolerance."""
     got, right = torch.tensor([1, 2, 65539]), torch.tensor([1, 2, 3])
     picture = picture_of("ids", got, right, 1.0)
     assert (picture.got, picture.wrong) == (((1.0, 2.0, 65539.0),), ((False, False, True),))
 
 
-def test_a_picture_is_bounded():
+def test_a_picture_is_bounded() -> None:
     """Catches a file in which a picture has more numbers than any report is made for."""
     picture = picture_of("case", *wrong_at((99, 99), (0, 0)), 1.0)
     assert len(msgspec.json.encode(picture)) < 40_000
@@ -91,7 +91,7 @@ def test_a_picture_is_bounded():
         msgspec.json.decode(msgspec.json.encode(wide), type=Picture)
 
 
-def test_a_drawing_with_numbers():
+def test_a_drawing_with_numbers() -> None:
     """Catches numbers in the wrong cell, colours of another scale, and a frame elsewhere."""
     got, right = wrong_at((2, 3), (1, 2), by=-20.0)
     first, second, third = panels(picture_of("case", got, right, 1.0))
@@ -107,7 +107,7 @@ def test_a_drawing_with_numbers():
     assert (second.largest, third.largest) == ("5", "20")
 
 
-def test_a_drawing_without_numbers():
+def test_a_drawing_without_numbers() -> None:
     """Catches a large map in which sign or NaN shows by colour alone."""
     got, right = wrong_at((9, 9), (0, 0), (1, 1))
     got[8, 8] = math.nan
@@ -119,7 +119,7 @@ def test_a_drawing_without_numbers():
     assert third.fills.keys() == {"none", "n5", "p1", "strange"}
 
 
-def test_places_without_numbers():
+def test_places_without_numbers() -> None:
     """Catches a number in a picture from which the numbers were taken."""
     whole = picture_of("case", *wrong_at((2, 3), (1, 2)), 1.0)
     (only,) = panels(msgspec.structs.replace(whole, got=None, expected=None))
@@ -140,7 +140,7 @@ def test_places_without_numbers():
         ("-inf", 1.0, "−∞"),
     ],
 )
-def test_short_numbers(value, scale, text):
+def test_short_numbers(value, scale, text) -> None:
     """Catches a number that runs out of its cell, or that loses its sign or size."""
     assert short(value, scale) == text
 
@@ -150,7 +150,7 @@ FINITE = st.floats(-1e300, 1e300)
 
 @thorough
 @hypothesis.given(FINITE, FINITE, st.booleans())
-def test_short_numbers_are_near(value, scale, signed):
+def test_short_numbers_are_near(value, scale, signed) -> None:
     """Catches a number that is written as another one."""
     text = short(value, abs(scale), signed=signed).replace("−", "-")
     assert len(text) <= 7
@@ -159,7 +159,7 @@ def test_short_numbers_are_near(value, scale, signed):
 
 @thorough
 @hypothesis.given(st.integers(1, 40), st.integers(1, 40), st.data())
-def test_every_picture_can_be_drawn(rows, columns, data):
+def test_every_picture_can_be_drawn(rows, columns, data) -> None:
     """Catches a shape or a value for which drawing fails, or gives what SVG does not know."""
     values = st.sampled_from([0.0, 1.0, -1.0, math.nan, math.inf, -math.inf, 3e38, 1e-38])
     got, right = torch.zeros(rows, columns), torch.zeros(rows, columns, dtype=torch.float64)

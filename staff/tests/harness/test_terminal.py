@@ -22,7 +22,7 @@ def lines(result, *, everything: bool = False) -> list[str]:
     return [line for line, _ in terminal.failures(result, RUBRIC, everything=everything)]
 
 
-def test_the_table():
+def test_the_table() -> None:
     """Catches a column that wanders, a wrong sum of a part, and a symbol for another state."""
     result = suite_result(task_result(FIRST, [P, P, W]), task_result(SECOND, [S]))
     assert list(terminal.table(result, RUBRIC)) == [
@@ -33,7 +33,7 @@ def test_the_table():
     ]
 
 
-def test_a_part_without_chosen_tasks_is_left_out():
+def test_a_part_without_chosen_tasks_is_left_out() -> None:
     """Catches an empty heading when one task is run alone."""
     assert list(terminal.table(suite_result(), RUBRIC)) == []
 
@@ -48,12 +48,12 @@ def test_a_part_without_chosen_tasks_is_left_out():
         ([S, S, S], "why"),
     ],
 )
-def test_a_state_in_words(states, text):
+def test_a_state_in_words(states, text) -> None:
     """Catches a count of the wrong tests, or a task that seems done when tests were left out."""
     assert terminal.state_text(task_result(FIRST, states)) == text
 
 
-def test_a_task_that_is_not_started():
+def test_a_task_that_is_not_started() -> None:
     """Catches a table that repeats the long form of `not started` in every line."""
     waiting = TestResult(name="t", state=S, lines=("not started: write `f` in a.py",))
     task = task_result(SECOND, [S], tests=(waiting,))
@@ -64,7 +64,7 @@ def test_a_task_that_is_not_started():
     )
 
 
-def test_a_task_that_is_not_offered():
+def test_a_task_that_is_not_offered() -> None:
     """Catches a public submission that is told to write what it never promised."""
     tests = (TestResult(name="t", state=State.NOT_OFFERED, counted=False),)
     task = task_result(SECOND, [R], tests=tests, possible=0.0, state=State.NOT_OFFERED)
@@ -82,13 +82,13 @@ def test_a_task_that_is_not_offered():
         ([P, S, S], S, "Next: first · handout §2.3 · why, then  pytest --task=first"),
     ],
 )
-def test_the_next_step(first, second, step):
+def test_the_next_step(first, second, step) -> None:
     """Catches advice on a later task than the first that isn't done, or on what isn't wrong."""
     result = suite_result(task_result(FIRST, first), task_result(SECOND, [second]))
     assert terminal.next_step(result, RUBRIC).startswith(step)
 
 
-def test_an_explanation():
+def test_an_explanation() -> None:
     """Catches a block without its test, its file or its section."""
     assert lines(suite_result(task_result(FIRST, [P, W, P]))) == [
         "first · test_first_1",
@@ -99,7 +99,7 @@ def test_an_explanation():
     ]
 
 
-def test_only_three_blocks_a_task_unless_asked():
+def test_only_three_blocks_a_task_unless_asked() -> None:
     """Catches a first screen that scrolls away, and a count of what was left out that is off."""
     many = tuple(TestResult(name=f"t{i}", state=W, lines=("no",)) for i in range(5))
     result = suite_result(task_result(SECOND, [W], tests=many))
@@ -108,7 +108,7 @@ def test_only_three_blocks_a_task_unless_asked():
     assert sum(line.startswith("second · ") for line in lines(result, everything=True)) == 5
 
 
-def test_what_does_not_count_says_so_and_names_no_file():
+def test_what_does_not_count_says_so_and_names_no_file() -> None:
     """Catches a public submission that is sent to a file it hasn't got."""
     aside = TestResult(name="t", state=W, counted=False, lines=("no",))
     result = suite_result(task_result(SECOND, [W], tests=(aside,)), layout="public")
@@ -120,7 +120,7 @@ def test_what_does_not_count_says_so_and_names_no_file():
     ]
 
 
-def test_long_lines_are_wrapped_and_keep_their_indentation():
+def test_long_lines_are_wrapped_and_keep_their_indentation() -> None:
     """Catches a message that runs out of the window, or a frame that loses its place."""
     long = TestResult(name="t", state=C, lines=("word " * 40, "  " + "frame " * 30))
     block = lines(suite_result(task_result(SECOND, [C], tests=(long,))))
@@ -129,7 +129,7 @@ def test_long_lines_are_wrapped_and_keep_their_indentation():
     assert sum(line.startswith("  word") for line in block) == 3
 
 
-def test_ascii_alone():
+def test_ascii_alone() -> None:
     """Catches a symbol that a terminal without Unicode shows as garbage, or dies of."""
     assert terminal.as_ascii("✓ ✗ ○ · – — − § × …") == "+ x o - - - - section  x ..."
     assert terminal.as_ascii("naïve 日") == "na?ve ?"
