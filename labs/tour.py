@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -21,36 +20,16 @@ import numpy.typing as npt
 import torch
 
 from cs336_basics.accounting import count_parameters
-from cs336_basics.config import TrainingConfig, make_config
+from cs336_basics.config import make_config
 from cs336_basics.decoding import decode, next_token_logits
 from cs336_basics.tokenizer import Tokenizer
 from cs336_basics.train_bpe import train_bpe
 from cs336_basics.training import build_model, train
 from labs.stories import SEPARATOR, text_of
-from labs.tour_page import page
+from labs.tour_page import Tour, page
 
 TEMPERATURES = (0.4, 0.8, 1.2)
 SENTENCE = "The curious badger couldn't find her golden key, so she asked an old sailor."
-
-
-@dataclass
-class Tour:
-    """All that the page shows."""
-
-    text_bytes: int = 0
-    tokens: int = 0
-    longest: list[str] = field(default_factory=list)
-    """The longest tokens of the vocabulary."""
-    pieces: list[str] = field(default_factory=list)
-    """The tokens of `SENTENCE`."""
-    unigram: float = 0.0
-    """Entropy of the tokens' frequencies, in nats per token."""
-    config: TrainingConfig | None = None
-    parameters: int = 0
-    metrics: dict[int, dict[str, float]] = field(default_factory=dict)
-    samples: dict[float, str] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    """How long each stop took."""
 
 
 def main() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from labs.tour import Tour
+from cs336_basics.config import TrainingConfig
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d2330; --soft: #667085; --line: #dfe3ea;
@@ -42,6 +41,26 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 td { border-top: 1px solid var(--line); padding: .4rem 0; } td + td { text-align: right; }
 """
 _HUES = ("#3b82f6", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#14b8a6")
+
+
+@dataclass
+class Tour:
+    """All that the page shows."""
+
+    text_bytes: int = 0
+    tokens: int = 0
+    longest: list[str] = field(default_factory=list)
+    """The longest tokens of the vocabulary."""
+    pieces: list[str] = field(default_factory=list)
+    """The tokens of one sentence."""
+    unigram: float = 0.0
+    """Entropy of the tokens' frequencies, in nats per token."""
+    config: TrainingConfig | None = None
+    parameters: int = 0
+    metrics: dict[int, dict[str, float]] = field(default_factory=dict)
+    samples: dict[float, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long each stop took."""
 
 
 def page(tour: Tour) -> str:

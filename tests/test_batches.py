@@ -53,9 +53,7 @@ def test_every_window_is_drawn(adapters):
     check(not never, f"of the starts 0 to 9 these are never drawn: {never}")
     # Each of ten is expected 400 times, with standard deviation 19: six of them are allowed.
     odd = max(range(10), key=lambda start: abs(counts[start] - 400))
-    why = (
-        f"of ten windows the one that starts at {odd} comes in {{:.1%}} of all draws, not in 10 %"
-    )
+    why = f"of ten windows the one that starts at {odd} comes in {{:.1%}} of all draws, not in 10 %"
     check(abs(counts[odd] - 400) < 114, why, counts[odd] / 4000)
 
 

@@ -16,15 +16,14 @@ from staff.grader.intake import Intake, name_of, opened
 from staff.grader.intake.names import sameness
 from staff.grader.messages import in_words_of
 from staff.grader.sandbox import Backend, Confinement, Limits
-from staff.grader.scratch.findings import enforced, findings, rules_of
+from staff.grader.scratch.findings import enforced, findings
 from staff.grader.scratch.model import Call, ScratchFinding
-from staff.grader.scratch.rules import Rules
 from staff.grader.worker.remote import Workers
 from staff.grader.worker.zygote import zygote
 from staff.grader.workplace import workplace
 from staff.runner.jobs import Job, Outcome, SuiteRun, run_jobs
 from tests.harness.errors import SubmissionError
-from tests.harness.rubric import Rubric
+from tests.harness.rubric import Rubric, Scratch
 from tests.harness.submission import first_line
 
 _GRACE = 60.0
@@ -43,9 +42,9 @@ class Grading(Settings, frozen=True, kw_only=True):
     """The folder of cases whose messages are told; none where `cases` tells them itself."""
 
     @property
-    def rules(self) -> Rules | None:
+    def rules(self) -> Scratch | None:
         """What the guard beside a submission is to note."""
-        return None if self.policy == "off" else rules_of(self.rubric.scratch)
+        return None if self.policy == "off" else self.rubric.scratch
 
     def grade(
         self,

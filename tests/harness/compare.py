@@ -23,6 +23,7 @@ from tests.harness.fingerprints import (
     Seen,
     digest_of,
     directions_of,
+    finite,
     places_of,
     shaken,
 )
@@ -162,8 +163,8 @@ def check_close(
     found = difference(got, expected, dtype, limit)
     if found is None:
         return
-    numbers = tuple(float(number) for number in numbers)
-    seen = replace(seen_of(got, expected, found, limit, why), numbers=numbers)
+    measured = tuple(finite(float(number)) for number in numbers)
+    seen = replace(seen_of(got, expected, found, limit, why), numbers=measured)
 
     def disturbed(seed: str) -> Seen:
         if found.kind != "value":
@@ -171,7 +172,7 @@ def check_close(
         other = shaken(got, seed)
         differs = difference(other, expected, dtype, limit)
         again = seen_of(other, expected, differs, limit, why) if differs else seen
-        return replace(again, numbers=numbers)
+        return replace(again, numbers=measured)
 
     raise WrongAnswer(_filled(why, numbers), found.text, seen=seen, shaken=disturbed)
 
@@ -187,8 +188,8 @@ def check(condition: object, why: str, *numbers: float) -> None:
         WrongAnswer: it doesn't.
     """
     if not condition:
-        numbers = tuple(float(number) for number in numbers)
-        seen = Seen(kind="says", why=why, numbers=numbers, error=FAR)
+        measured = tuple(finite(float(number)) for number in numbers)
+        seen = Seen(kind="says", why=why, numbers=measured, error=FAR)
         raise WrongAnswer(_filled(why, numbers), seen=seen)
 
 

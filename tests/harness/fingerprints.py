@@ -95,7 +95,7 @@ def fits(seen: Seen, stored: Seen) -> bool:
 
 def directions_of(error: Tensor) -> tuple[float, ...]:
     """Project an error on the fixed directions for its size; what isn't finite counts as zero."""
-    flat = torch.nan_to_num(error.detach().double().flatten(), 0.0, 0.0, 0.0)
+    flat = torch.nan_to_num(error.detach().double().flatten(), 0.0, 0.0, 0.0).clamp(-FAR, FAR)
     return tuple((_signs(flat.numel()) @ flat / math.sqrt(max(1, flat.numel()))).tolist())
 
 
@@ -114,6 +114,11 @@ def places_of(mask: Tensor) -> str:
 def digest_of(data: object) -> str:
     """Tell exact data (strings, bytes, integers and lists, dicts of these) apart by few letters."""
     return f"{zlib.crc32(repr(data).encode()):08x}"
+
+
+def finite(number: float) -> float:
+    """A number that JSON can hold: `FAR` stands for NaN and infinity."""
+    return number if abs(number) < FAR else FAR
 
 
 def _close(one: float, other: float) -> bool:

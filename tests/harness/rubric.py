@@ -45,7 +45,8 @@ class Scratch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a submission may not use, since it is to build it itself.
 
     Each pattern is a dotted name that stands for itself and all below it, or, with `.*` at its
-    end, only for what is below. Where both lists fit a name the longer pattern decides.
+    end, only for what is below. Of all patterns that fit a name the longest decides; a name that
+    none fits may be used.
     """
 
     forbidden: tuple[str, ...] = ()
@@ -54,6 +55,23 @@ class Scratch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names by which everything can be reached; their use is reported, and costs nothing."""
     tasks: dict[str, tuple[str, ...]] = {}
     """The tasks whose work a pattern would do, where the place of its use doesn't tell."""
+
+    def __hash__(self) -> int:
+        return hash((self.forbidden, self.allowed, self.backdoors))
+
+    def forbids(self, name: str) -> bool:
+        """Whether a name may not be used."""
+        return _longest(self.forbidden, name) > _longest(self.allowed, name)
+
+    def backdoor(self, name: str) -> str | None:
+        """The backdoor that a name leads through, if it does."""
+        return next((door for door in self.backdoors if covers(door, name)), None)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The forbidden methods of tensors."""
+        start = "torch.Tensor."
+        return tuple(name.removeprefix(start) for name in self.forbidden if name.startswith(start))
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,6 +162,16 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
             for task in self.tasks
             if task.id == task_id or task_id in self.required_by(task.id)
         )
+
+
+def covers(pattern: str, name: str) -> bool:
+    """Whether a pattern of `Scratch` stands for a dotted name."""
+    base = pattern.removesuffix(".*")
+    return name.startswith(f"{base}.") or (name == base and pattern == base)
+
+
+def _longest(patterns: tuple[str, ...], name: str) -> int:
+    return max((len(p.removesuffix(".*")) for p in patterns if covers(p, name)), default=-1)
 
 
 def read_rubric(file: Path = RUBRIC_FILE) -> Rubric:

@@ -13,16 +13,10 @@ from pathlib import Path
 import msgspec
 
 from staff.grader.scratch.model import Call, ScratchFinding
-from staff.grader.scratch.rules import Rules
 from staff.grader.scratch.static import Use, uses
 from tests.harness.errors import printable
 from tests.harness.results import SuiteResult
-from tests.harness.rubric import Rubric, Scratch, Task
-
-
-def rules_of(scratch: Scratch) -> Rules:
-    """The rules that a rubric states."""
-    return Rules(scratch.forbidden, scratch.allowed, scratch.backdoors)
+from tests.harness.rubric import Rubric, Task, covers
 
 
 def findings(
@@ -35,7 +29,7 @@ def findings(
         rubric: what is forbidden, and which symbols belong to which task.
         calls: what the guard noted while the suite ran.
     """
-    rules = rules_of(rubric.scratch)
+    rules = rubric.scratch
     read = uses(folder, rules)
     by_key = {use.key: use for use in read}
     symbols = {(use.file, use.line): use.symbol for use in read}
@@ -80,7 +74,7 @@ def _tasks(use: Use, rubric: Rubric, came_by: Collection[str]) -> tuple[str, ...
         task
         for task in rubric.tasks
         for pattern, ids in rubric.scratch.tasks.items()
-        if task.id in ids and Rules((pattern,)).forbids(use.name)
+        if task.id in ids and covers(pattern, use.name)
     ]
     chosen = exact or first or at_home or work
     return tuple(dict.fromkeys(task.id for task in chosen))

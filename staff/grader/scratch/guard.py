@@ -30,7 +30,8 @@ from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
-from staff.grader.scratch.rules import Binding, Rules
+from staff.grader.scratch.rules import Binding, bindings
+from tests.harness.rubric import Scratch
 
 _MAX_NOTES = 1_000
 _frame = sys._getframe  # noqa: SLF001 - `inspect` gives no frame but one's own
@@ -45,7 +46,7 @@ class Guard:
         rules: what may not be used.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Scratch) -> None:
         self.task: str | None = None
         """The task whose tests run; None while the submission is imported."""
         self._rules = rules
@@ -65,7 +66,7 @@ class Guard:
 
         self._compiling: Callable[[], bool] = torch.compiler.is_compiling
         made: dict[int, Any] = {}
-        for binding in list(self._rules.bindings()):
+        for binding in list(bindings(self._rules)):
             if isinstance(binding.value, type):
                 constructor = inspect.getattr_static(binding.value, "__init__")
                 if id(binding.value) not in made and isinstance(constructor, FunctionType):
@@ -188,7 +189,7 @@ class Guard:
 class _Finder(MetaPathFinder):
     """Finds nothing, but sees who asks for a forbidden module."""
 
-    def __init__(self, guard: Guard, rules: Rules) -> None:
+    def __init__(self, guard: Guard, rules: Scratch) -> None:
         self._guard = guard
         self._rules = rules
 

@@ -1,7 +1,4 @@
-"""Which names may not be used, and what else they go by.
-
-Only Python's own modules are needed here, so that the process of a submission can load it.
-"""
+"""What the forbidden names stand for among the modules that are loaded, and their other names."""
 
 from __future__ import annotations
 
@@ -12,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from tests.harness.rubric import Scratch
 
 
 @dataclass(frozen=True)
@@ -25,46 +24,19 @@ class Binding:
     value: Any
 
 
-@dataclass(frozen=True)
-class Rules:
-    """Patterns of dotted names.
-
-    A pattern stands for a name and all below it; one that ends in `.*` only for what is below. Of
-    all that fit a name the longest decides; a name that none fits may be used.
-    """
-
-    forbidden: tuple[str, ...]
-    allowed: tuple[str, ...] = ()
-    backdoors: tuple[str, ...] = ()
-    """Names by which everything can be reached."""
-
-    def forbids(self, name: str) -> bool:
-        """Whether a name may not be used."""
-        return _longest(self.forbidden, name) > _longest(self.allowed, name)
-
-    def backdoor(self, name: str) -> str | None:
-        """The backdoor that a name leads through, if it does."""
-        return next((door for door in self.backdoors if _fits(door, name)), None)
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The forbidden methods of tensors."""
-        start = "torch.Tensor."
-        return tuple(name.removeprefix(start) for name in self.forbidden if name.startswith(start))
-
-    def bindings(self) -> Iterator[Binding]:
-        """Find what is forbidden among the modules that are loaded."""
-        names = Names(self)
-        for name, holder, attribute, value in names.members:
-            canonical = names.of.get(id(value), name)
-            if not isinstance(value, types.ModuleType) and self.forbids(canonical):
-                yield Binding(canonical, holder, attribute, value)
+def bindings(rules: Scratch) -> Iterator[Binding]:
+    """Find what is forbidden among the modules that are loaded."""
+    names = Names(rules)
+    for name, holder, attribute, value in names.members:
+        canonical = names.of.get(id(value), name)
+        if not isinstance(value, types.ModuleType) and rules.forbids(canonical):
+            yield Binding(canonical, holder, attribute, value)
 
 
 class Names:
     """The names of what is loaded: one object has one name here, however many places it has."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Scratch) -> None:
         self.members: list[tuple[str, Any, str, Any]] = []
         """Name, holder, attribute and value of all that the patterns speak of."""
         seen: set[int] = set()
@@ -139,12 +111,3 @@ def _is_own(value: Any) -> bool:
         and value.__module__.startswith(("torch.nn", "torch.optim"))
         and value.__module__ != "torch.nn.common_types"
     )
-
-
-def _fits(pattern: str, name: str) -> bool:
-    base = pattern.removesuffix(".*")
-    return name.startswith(f"{base}.") or (name == base and pattern == base)
-
-
-def _longest(patterns: tuple[str, ...], name: str) -> int:
-    return max((len(p.removesuffix(".*")) for p in patterns if _fits(p, name)), default=-1)

@@ -15,7 +15,8 @@ from pathlib import Path
 from staff.grader.intake.imports import parse
 from staff.grader.scratch.aliases import ABSOLUTE, Module
 from staff.grader.scratch.model import How
-from staff.grader.scratch.rules import Names, Rules, look_up
+from staff.grader.scratch.rules import Names, look_up
+from tests.harness.rubric import Scratch
 
 _ASKING = ("isinstance", "issubclass")
 _RUNNERS = ("eval", "exec", "compile")
@@ -36,7 +37,7 @@ class Use:
         return self.file, self.line, self.name
 
 
-def uses(folder: Path, rules: Rules) -> list[Use]:
+def uses(folder: Path, rules: Scratch) -> list[Use]:
     """Read every Python file of a submission, and give what is forbidden in it.
 
     Args:
@@ -85,7 +86,7 @@ class _Reader:
         self,
         module: Module,
         modules: Mapping[str, Module],
-        rules: Rules,
+        rules: Scratch,
         names: Names,
         methods: tuple[str, ...],
     ) -> None:
@@ -212,7 +213,7 @@ class _Reader:
 
 
 @lru_cache(maxsize=4)
-def _names(rules: Rules) -> Names:
+def _names(rules: Scratch) -> Names:
     return Names(rules)
 
 

@@ -29,11 +29,11 @@ from staff.files import remove
 from staff.grader.sandbox.confine import enter, spawn, supervise
 from staff.grader.sandbox.plan import Confinement
 from staff.grader.scratch.guard import Guard
-from staff.grader.scratch.rules import Rules
 from staff.grader.worker.wire import Channel, WireError
 from staff.grader.worker.worker import serve
 from staff.runner import preloaded  # noqa: F401 - workers find it loaded
 from staff.runner.environment import ENVIRONMENT
+from tests.harness.rubric import Scratch
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 _MOST_REQUEST = 1 << 16
@@ -55,12 +55,12 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     rooms: str
     """The folder for those of its workers."""
-    rules: Rules | None
+    rules: Scratch | None
     """What is not from scratch, for the guard; none for no guard."""
 
 
 @contextlib.contextmanager
-def zygote(rules: Rules | None = None, place: Path | None = None) -> Iterator[int]:
+def zygote(rules: Scratch | None = None, place: Path | None = None) -> Iterator[int]:
     """Run a zygote for as long as the block lasts; gives the file descriptor of its socket.
 
     Args:

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from staff.grader.scratch.findings import rules_of
 from staff.grader.scratch.guard import Guard
+from staff.grader.scratch.rules import bindings
 from staff.paths import ROOT, SOLUTION
 from staff.tests.support import clean_imports
 from tests.harness.rubric import read_rubric
 from tests.harness.submission import locate
 
-RULES = rules_of(read_rubric().scratch)
+RULES = read_rubric().scratch
 
 
 @pytest.fixture
@@ -153,16 +153,16 @@ def test_nothing_changes(guard):
 
 def test_everything_is_put_back():
     """Catches a process that stays watched."""
-    before = {(id(b.holder), b.attribute): b.value for b in RULES.bindings()}
+    before = {(id(b.holder), b.attribute): b.value for b in bindings(RULES)}
     constructors = {
-        b.value: b.value.__init__ for b in RULES.bindings() if isinstance(b.value, type)
+        b.value: b.value.__init__ for b in bindings(RULES) if isinstance(b.value, type)
     }
     guard = Guard(RULES)
     guard.install()
     assert torch.softmax.__name__ == "softmax"
     assert torch.softmax is not before[id(torch), "softmax"]
     guard.remove()
-    assert {(id(b.holder), b.attribute): b.value for b in RULES.bindings()} == before
+    assert {(id(b.holder), b.attribute): b.value for b in bindings(RULES)} == before
     assert all(cls.__init__ is constructor for cls, constructor in constructors.items())
     assert "softmax" not in vars(torch.Tensor)
 
@@ -189,10 +189,10 @@ def test_the_solution_has_no_finding(guard):
 
 COMPILED = """
 import sys, torch, pathlib
-from staff.grader.scratch.findings import rules_of
+from staff.grader.scratch.rules import bindings
 from staff.grader.scratch.guard import Guard
 from tests.harness.rubric import read_rubric
-guard = Guard(rules_of(read_rubric().scratch))
+guard = Guard(read_rubric().scratch)
 guard.install()
 guard.watch(pathlib.Path(sys.argv[1]))
 sys.path.insert(0, sys.argv[1])

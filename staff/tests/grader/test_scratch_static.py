@@ -9,18 +9,17 @@ from staff.grader.grade import Grade, SuiteRun, read_grade, write_grade
 from staff.grader.intake import LeftOut, opened
 from staff.grader.run import Grading
 from staff.grader.sandbox import choose
-from staff.grader.scratch.findings import enforced, findings, rules_of
+from staff.grader.scratch.findings import enforced, findings
 from staff.grader.scratch.model import Call
-from staff.grader.scratch.rules import Rules
 from staff.paths import ROOT, SOLUTION
 from staff.reports.notes import notes
 from staff.tests.support import small_rubric, submission, suite_result, task_result
 from tests.harness.fixtures import FIXTURES
 from tests.harness.results import State
-from tests.harness.rubric import read_rubric
+from tests.harness.rubric import Scratch, read_rubric
 
 RUBRIC = read_rubric()
-RULES = rules_of(RUBRIC.scratch)
+RULES = RUBRIC.scratch
 
 
 @pytest.fixture
@@ -304,10 +303,10 @@ def test_what_follows(tmp_path):
 
 def test_the_longest_pattern_decides():
     """Catches a list of what is allowed that allows too much, or nothing."""
-    rules = Rules(("a.*", "a.b.c"), ("a.b", "a.d.*"))
+    rules = Scratch(("a.*", "a.b.c"), ("a.b", "a.d.*"))
     names = ("a", "a.b", "a.b.x", "a.b.c", "a.b.c.d", "a.d", "a.d.e", "a.bc", "ab")
     assert [n for n in names if rules.forbids(n)] == ["a.b.c", "a.b.c.d", "a.d", "a.bc"]
-    assert Rules(("a.*",), ("a.*",)).forbids("a.b") is False
+    assert Scratch(("a.*",), ("a.*",)).forbids("a.b") is False
 
 
 def test_the_rubric_names_what_there_is():
