@@ -154,9 +154,7 @@ def test_nothing_changes(guard):
 def test_everything_is_put_back():
     """Catches a process that stays watched."""
     before = {(id(b.holder), b.attribute): b.value for b in bindings(RULES)}
-    constructors = {
-        b.value: b.value.__init__ for b in bindings(RULES) if isinstance(b.value, type)
-    }
+    constructors = {b.value: b.value.__init__ for b in bindings(RULES) if isinstance(b.value, type)}
     guard = Guard(RULES)
     guard.install()
     assert torch.softmax.__name__ == "softmax"

@@ -9,11 +9,13 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
+from staff.grader.grade import Grade
 from staff.grader.scratch.findings import enforced
 from staff.grader.scratch.model import ScratchFinding
-from staff.release.stubs import cut, write
+from staff.release import stubs
 from staff.reports import gradescope, junit, markdown, page, table, text, write_reports
 from staff.tests.support import (
+    Run,
     grade_of,
     run_suites,
     small_rubric,
@@ -23,7 +25,7 @@ from staff.tests.support import (
 )
 from tests.harness import terminal
 from tests.harness.errors import RubricError
-from tests.harness.results import Points, State, TestResult
+from tests.harness.results import Points, State, TaskResult, TestResult
 from tests.harness.rubric import RUBRIC_FILE, read_rubric
 from tests.harness.scoring import Scoreboard
 
@@ -42,7 +44,7 @@ plugin.read_rubric = lambda: replace(rubric, parts=parts)
 OFFER = "For a bonus: extra · handout §2.2 · why, then  pytest --task=extra"
 
 
-def extra(*states: State):
+def extra(*states: State) -> TaskResult:
     """The result of the bonus task."""
     return task_result(EXTRA, states, bonus=True)
 
@@ -50,15 +52,15 @@ def extra(*states: State):
 ALL, TRIED, UNBEGUN = extra(P, P), extra(P, W), extra(S, S)
 
 
-def shown(*grades) -> list[str]:
+def shown(*grades: Grade) -> list[str]:
     """The table of submissions, its lines without their spaces."""
-    console = Console(file=io.StringIO(), width=100)
-    console.print(table(list(grades)))
-    return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+    screen = io.StringIO()
+    Console(file=screen, width=100).print(table(list(grades)))
+    return [" ".join(line.split()) for line in screen.getvalue().splitlines()]
 
 
 @pytest.mark.parametrize(("last", "bonus"), [(P, 2), (W, 1), (S, 1)])
-def test_bonus_points_are_counted_apart(last, bonus) -> None:
+def test_bonus_points_are_counted_apart(last: State, bonus: float) -> None:
     """Catches a bonus that lifts or lowers the share of the points that everybody needs."""
     board = Scoreboard(RUBRIC)
     for task in RUBRIC.tasks:
@@ -72,7 +74,7 @@ def test_bonus_points_are_counted_apart(last, bonus) -> None:
 
 
 def test_no_task_needs_a_bonus(tmp_path: Path) -> None:
-    """Catches a bonus that everybody has to do after all."""
+    """Catches a task that requires one of a bonus, which everybody would then have to do."""
     rubric = RUBRIC_FILE.read_text("utf-8")
     assert read_rubric().bonus == {t.id for t in read_rubric().tasks if t.part == 4}
     file = tmp_path / "assignment.toml"
@@ -99,7 +101,7 @@ def test_no_task_needs_a_bonus(tmp_path: Path) -> None:
         ((ALL,), "Every bonus point is earned: 2 of 2."),
     ],
 )
-def test_the_bonus_comes_last(tasks, step) -> None:
+def test_the_bonus_comes_last(tasks: tuple[TaskResult, ...], step: str) -> None:
     """Catches a bonus that is offered before the rest is done, or that hides that it is."""
     assert terminal.next_step(suite_result(*tasks), RUBRIC) == step
     early = suite_result(*reversed(tasks))
@@ -107,7 +109,7 @@ def test_the_bonus_comes_last(tasks, step) -> None:
 
 
 def test_the_table() -> None:
-    """Catches a bonus that looks like one more part."""
+    """Catches a bonus that the table shows like any other part."""
     lines = [line for line, _ in terminal.table(suite_result(*CORE, TRIED), RUBRIC)]
     assert "  Part 1 · The part" + " " * 32 + "4 / 4 " in lines
     assert "  Part 2 · On top (bonus)" + " " * 26 + "1 / 2 " in lines
@@ -126,8 +128,8 @@ def test_every_report_shows_it_apart(tmp_path: Path) -> None:
     assert ">100 %<" in page(grade, RUBRIC)
     assert "1 of 2</span>" in page(grade, RUBRIC)
     assert "Every point is earned, and every bonus point." in page(grade_of(*CORE, ALL), RUBRIC)
-    for report in (text, markdown, page):
-        whole = report(grade_of(*CORE), small_rubric()).partition("<body>")
+    for write in (text, markdown, page):
+        whole = write(grade_of(*CORE), small_rubric()).partition("<body>")
         assert "onus" not in (whole[2] or whole[0])
 
 
@@ -158,7 +160,7 @@ def test_extra_credit_on_gradescope() -> None:
 
 
 def test_ci_stays_green_where_no_bonus_was_begun() -> None:
-    """Catches a red build for what nobody needs, and a green one for a bonus that is wrong."""
+    """Catches a failed build where no bonus was begun, and a passed one where a bonus is wrong."""
     for it, outcome in ((UNBEGUN, "skipped"), (TRIED, "failure")):
         root = ET.fromstring(junit(grade_of(*CORE, it), RUBRIC))
         assert root[2].findall("properties/property[@name='bonus']")[0].get("value") == "true"
@@ -168,7 +170,7 @@ def test_ci_stays_green_where_no_bonus_was_begun() -> None:
 
 def test_hidden_and_enforced_points() -> None:
     """Catches a bonus that moves to the others where points are summed up once more."""
-    found = ScratchFinding(file="f.py", line=1, name="x", how="static", tasks=("extra", "second"))
+    found = ScratchFinding(file="f.py", line=1, name="x", how="read", tasks=("extra", "second"))
     taken = enforced(suite_result(*CORE, ALL), [found])
     assert (taken.earned, taken.possible, taken.bonus) == (3, 4, Points(earned=0, possible=2))
     hidden = replace(RUBRIC, tasks=(FIRST, SECOND, replace(EXTRA, visibility="hidden")))
@@ -176,13 +178,14 @@ def test_hidden_and_enforced_points() -> None:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory):
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     """Runs of the suite in which the tokenizer is a bonus."""
     folder = tmp_path_factory.mktemp("bonus")
     (folder / "third_is_bonus.py").write_text(THIRD_IS_BONUS)
     unbegun, wrong = submission(folder / "unbegun"), submission(folder / "wrong")
     rubric = read_rubric()
-    write(cut(unbegun, rubric, [t.id for t in rubric.tasks if t.part == 3]), unbegun)
+    unwritten = [task.id for task in rubric.tasks if task.part == 3]
+    stubs.write(stubs.cut(unbegun, rubric, unwritten), unbegun)
     file = wrong / "cs336_basics/tokenizer.py"
     file.write_text(file.read_text("utf-8") + "\n\ndel Tokenizer.decode\n", "utf-8")
     options = ["-p", "third_is_bonus"]
@@ -196,7 +199,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory):
     return run_suites(lists, {name: {"PYTHONPATH": str(folder)} for name in lists})
 
 
-def test_nobody_fails_for_a_bonus_that_was_not_begun(runs) -> None:
+def test_nobody_fails_for_a_bonus_that_was_not_begun(runs: dict[str, Run]) -> None:
     """Catches exit status 1 for what nobody needs, or 0 for what was asked for by name."""
     assert runs["unbegun"].status == 0
     assert "For a bonus: train_bpe · handout" in runs["unbegun"].text
@@ -204,15 +207,15 @@ def test_nobody_fails_for_a_bonus_that_was_not_begun(runs) -> None:
     assert runs["asked for"].status == 1
 
 
-def test_a_bonus_that_is_wrong_fails(runs) -> None:
-    """Catches a wrong answer that nobody hears of."""
+def test_a_bonus_that_is_wrong_fails(runs: dict[str, Run]) -> None:
+    """Catches a wrong answer in a bonus task that passes."""
     assert runs["wrong"].status == 1
     assert "tokenizer · test_decode_matches_saved_texts" in runs["wrong"].text
     assert "Every point is earned" in runs["wrong"].text
 
 
-def test_a_public_submission_is_offered_no_bonus(runs) -> None:
-    """Catches points on top, or a reproach, for what the public handout never asked."""
+def test_a_public_submission_is_offered_no_bonus(runs: dict[str, Run]) -> None:
+    """Catches bonus points, or an open task, for what the public handout never asked."""
     assert runs["public"].status == 0
     assert "bonus point" not in runs["public"].text
     assert "For a bonus" not in runs["public"].text

@@ -1,5 +1,6 @@
 """The bridge of a student: answers and errors come back as data, and nothing stays behind."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ spoil()
 
 
 @pytest.fixture(autouse=True)
-def _clean():
+def _clean() -> Iterator[None]:
     with clean_imports():
         yield
 
@@ -74,7 +75,7 @@ def test_whatever_is_raised_is_data(tmp_path: Path) -> None:
 
 
 def test_a_temporary_file_goes_by_its_name(tmp_path: Path) -> None:
-    """Catches a folder in a message: another one at every run, so no mistake is known by it."""
+    """Catches the path of a temporary folder in a message, which is another one at every run."""
     added = "def run_silu(**given):\n    raise ValueError(f'{given[\"in_features\"]}: odd')"
     bridge = InProcess(locate(submission(tmp_path / "s", added={"adapters.py": added})))
     raised = bridge.call("run_silu", {"in_features": File(b"x", ".json")})
@@ -102,12 +103,14 @@ def test_gradients() -> None:
     bridge = InProcess(locate(SOLUTION))
     x, W, cotangent = torch.randn(3, 4), torch.randn(2, 4), torch.randn(3, 2)
     arguments = {"d_in": 4, "d_out": 2, "weights": W, "in_features": x}
-    gradients = bridge.call("run_linear", arguments, cotangent, ["in_features"]).gradients
-    torch.testing.assert_close(gradients, {"in_features": cotangent @ W})
+    answer = bridge.call("run_linear", arguments, cotangent, ["in_features"])
+    assert isinstance(answer, Answer)
+    torch.testing.assert_close(answer.gradients, {"in_features": cotangent @ W})
     assert not x.requires_grad
     # The adapter copies the weight into a parameter, so none reaches what it was given.
-    only = bridge.call("run_linear", arguments, cotangent, ["weights"]).gradients
-    assert only == {"weights": None}
+    only = bridge.call("run_linear", arguments, cotangent, ["weights"])
+    assert isinstance(only, Answer)
+    assert only.gradients == {"weights": None}
 
 
 def test_written() -> None:

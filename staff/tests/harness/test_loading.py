@@ -1,7 +1,8 @@
-"""Loading: what is graded as the student's is the student's, and what fails is said in one line."""
+"""Loading: only the submission's own code is graded, and what fails is said in one line."""
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,12 @@ EVERY = "cs336_basics/__init__.py"
 
 
 @pytest.fixture(autouse=True)
-def _clean():
+def _clean() -> Iterator[None]:
     with clean_imports():
         yield
 
 
-def failure(folder) -> str:
+def failure(folder: Path) -> str:
     """The line with which a submission is refused."""
     with pytest.raises(SubmissionError) as caught:
         InProcess(locate(folder))
@@ -49,7 +50,7 @@ def test_layouts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["rope", "softmax", "linear"])
 def test_what_is_missing_is_not_taken_from_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Catches the root's stubs, or the solution, filling a gap of the submission."""
     folder = submission(tmp_path / "s")
@@ -105,7 +106,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("what", FAILURES)
-def test_a_failure_is_one_line_of_the_student(tmp_path: Path, what) -> None:
+def test_a_failure_is_one_line_of_the_student(tmp_path: Path, what: str) -> None:
     """Catches a traceback, a line number of ours, or a submission that ends the run."""
     file, text, expected = FAILURES[what]
     assert expected in failure(submission(tmp_path / "s", {file: text}))
@@ -120,12 +121,13 @@ def test_the_version_of_the_public_package(tmp_path: Path) -> None:
 
 
 def test_a_module_from_elsewhere_is_refused(tmp_path: Path) -> None:
-    """Catches a submission that reaches out for a package which isn't its own."""
+    """Catches a submission that imports a package from outside its own folder."""
     elsewhere = submission(tmp_path / "elsewhere") / "cs336_basics"
     folder = submission(tmp_path / "s", {EVERY: f"__path__.insert(0, {str(elsewhere)!r})"})
     line = r"cs336_basics\.(\w+) was imported from outside the submission: (.*)"
-    module, file = re.fullmatch(line, failure(folder)).groups()
-    assert file == f"{elsewhere}/{module}.py"
+    found = re.fullmatch(line, failure(folder))
+    assert found is not None
+    assert found[2] == f"{elsewhere}/{found[1]}.py"
 
 
 def test_the_public_tests_folder() -> None:

@@ -93,25 +93,25 @@ def block(run: Run, task: str) -> str:
 
 
 @pytest.mark.parametrize("task", SAID)
-def test_what_is_said(runs, task) -> None:
+def test_what_is_said(runs: dict[str, Run], task: str) -> None:
     """Catches a message that doesn't say what the student's function did."""
     assert re.search(SAID[task], block(runs["bad"], task))
 
 
 @pytest.mark.parametrize("task", ["silu", "softmax", "attention"])
-def test_no_way_around_a_test(runs, task) -> None:
+def test_no_way_around_a_test(runs: dict[str, Run], task: str) -> None:
     """Catches a skip, an exit or a crash that passes, or that ends the run before later tests."""
     assert runs["bad"].status == 1
     assert re.search(rf"^  x {task} +0 / \d", runs["bad"].text, re.MULTILINE)
 
 
-def test_the_rest_is_graded_all_the_same(runs) -> None:
+def test_the_rest_is_graded_all_the_same(runs: dict[str, Run]) -> None:
     """Catches a task that loses points because another one is broken."""
     for task, points in (("transformer_block", 3), ("transformer_lm", 3)):
         assert re.search(rf"^  \+ {task} +{points} / {points}", runs["bad"].text, re.MULTILINE)
 
 
-def test_only_frames_of_the_student(runs) -> None:
+def test_only_frames_of_the_student(runs: dict[str, Run]) -> None:
     """Catches an explanation that leads into PyTorch or the suite, or gives the path of a disk."""
     frames = re.findall(r"\S+\.py:\d+ in \w+", runs["bad"].text)
     assert frames
@@ -122,7 +122,7 @@ def test_only_frames_of_the_student(runs) -> None:
     assert "Traceback" not in runs["bad"].text
 
 
-def test_a_terminal_without_unicode(runs) -> None:
+def test_a_terminal_without_unicode(runs: dict[str, Run]) -> None:
     """Catches a crash, or letters that such a terminal can't show."""
     assert runs["bad"].text.isascii()
     assert "UnicodeEncodeError" not in runs["bad"].text
@@ -131,7 +131,7 @@ def test_a_terminal_without_unicode(runs) -> None:
     )
 
 
-def test_what_cannot_be_graded(runs) -> None:
+def test_what_cannot_be_graded(runs: dict[str, Run]) -> None:
     """Catches a traceback, zero points, or exit status 0 where nothing could be run."""
     run = runs["syntax"]
     assert run.status == 1

@@ -46,14 +46,14 @@ def points(run: Run, task: str) -> str:
     return f"{found[1]} {found[2]}" if found else "not shown"
 
 
-def test_no_run_shows_a_traceback(runs) -> None:
+def test_no_run_shows_a_traceback(runs: dict[str, Run]) -> None:
     """Catches an error of the suite's own on any of these ways."""
     for name, run in runs.items():
         assert "Traceback" not in run.text, name
         assert "INTERNALERROR" not in run.text, name
 
 
-def test_the_first_run(runs) -> None:
+def test_the_first_run(runs: dict[str, Run]) -> None:
     """Catches a first run that scares, or that doesn't say what comes first."""
     run = runs["stubs"]
     assert run.status == 1
@@ -67,7 +67,7 @@ def test_the_first_run(runs) -> None:
     assert len(run.text.splitlines()) < 20 + len(read_rubric().tasks)
 
 
-def test_the_last_run(runs) -> None:
+def test_the_last_run(runs: dict[str, Run]) -> None:
     """Catches a right solution that does not earn every point."""
     run = runs["solution"]
     assert run.status == 0
@@ -76,7 +76,7 @@ def test_the_last_run(runs) -> None:
         assert points(run, task.id) == f"✓ {task.points:g} / {task.points:g}"
 
 
-def test_one_task_alone(runs) -> None:
+def test_one_task_alone(runs: dict[str, Run]) -> None:
     """Catches other tasks that are run, shown or counted when one is asked for."""
     run = runs["rope"]
     assert run.status == 0
@@ -85,14 +85,14 @@ def test_one_task_alone(runs) -> None:
     assert points(run, "linear") == "not shown"
 
 
-def test_a_slip_in_the_name_of_a_task(runs) -> None:
+def test_a_slip_in_the_name_of_a_task(runs: dict[str, Run]) -> None:
     """Catches a slip that runs everything, or nothing with exit status 0."""
     run = runs["typo"]
     assert run.status == 4
     assert run.text.strip() == "ERROR: no task is called 'ropee'; did you mean 'rope'?"
 
 
-def test_a_part_of_a_task_does_not_earn_all_of_it(runs) -> None:
+def test_a_part_of_a_task_does_not_earn_all_of_it(runs: dict[str, Run]) -> None:
     """Catches full points for the tests that `-k` left over."""
     run = runs["part"]
     assert run.status == 0
@@ -102,7 +102,7 @@ def test_a_part_of_a_task_does_not_earn_all_of_it(runs) -> None:
     assert re.search(r"Next: linear · .* · run its tests, then  pytest --task=linear", run.text)
 
 
-def test_a_public_submission(runs) -> None:
+def test_a_public_submission(runs: dict[str, Run]) -> None:
     """Catches points lost, or a failing run, for promises that the public handout doesn't make."""
     run = runs["public"]
     assert run.status == 0
@@ -113,7 +113,7 @@ def test_a_public_submission(runs) -> None:
     assert "add it to your adapters" not in run.text
 
 
-def test_only_the_glue_is_missing(runs) -> None:
+def test_only_the_glue_is_missing(runs: dict[str, Run]) -> None:
     """Catches a student whose module works and who is sent back to it."""
     run = runs["glue"]
     assert run.status == 1
@@ -125,7 +125,7 @@ def test_only_the_glue_is_missing(runs) -> None:
     assert points(run, "rope")[0] == "○"
 
 
-def test_a_test_that_the_rubric_does_not_know(runs) -> None:
+def test_a_test_that_the_rubric_does_not_know(runs: dict[str, Run]) -> None:
     """Catches a graded test that silently counts for nothing, or for a task that isn't there."""
     run = runs["unlisted"]
     assert run.status == 4

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from staff.paths import SOLUTION, TESTS
 from tests.harness.errors import RubricError
 from tests.harness.rubric import read_rubric
 
+Write = Callable[[str], Path]
 RUBRIC = """
 title = "Small"
 limits = { suite_seconds = 10 }
@@ -61,7 +63,7 @@ REFUSED = {
 
 
 @pytest.fixture
-def write(tmp_path: Path):
+def write(tmp_path: Path) -> Write:
     """Write a rubric and give its path."""
 
     def write_text(text: str) -> Path:
@@ -72,7 +74,7 @@ def write(tmp_path: Path):
     return write_text
 
 
-def test_a_rubric_is_read(write) -> None:
+def test_a_rubric_is_read(write: Write) -> None:
     """Catches fields that are lost, and files of symbols named twice or in another order."""
     rubric = read_rubric(write(RUBRIC + SECOND.replace("requires = []", 'requires = ["one"]')))
     assert [task.id for task in rubric.tasks] == ["one", "two"]
@@ -82,7 +84,7 @@ def test_a_rubric_is_read(write) -> None:
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_refused(write, what) -> None:
+def test_what_is_refused(write: Write, what: str) -> None:
     """Catches a slip in the rubric that goes unnoticed, and an error that doesn't name it."""
     text, error = REFUSED[what]
     with pytest.raises(RubricError, match=error) as caught:
