@@ -1,4 +1,4 @@
-"""The suite as a student runs it: options, exit statuses, and what stands on the screen."""
+"""The suite as a student runs it: options, exit statuses, and what is printed."""
 
 import re
 
@@ -47,14 +47,14 @@ def points(run: Run, task: str) -> str:
 
 
 def test_no_run_shows_a_traceback(runs: dict[str, Run]) -> None:
-    """Catches an error of the suite's own on any of these ways."""
+    """Catches a run that ends with an error of the suite itself."""
     for name, run in runs.items():
         assert "Traceback" not in run.text, name
         assert "INTERNALERROR" not in run.text, name
 
 
 def test_the_first_run(runs: dict[str, Run]) -> None:
-    """Catches a first run that scares, or that doesn't say what comes first."""
+    """Catches a first run that shows errors, or that doesn't say what to write first."""
     run = runs["stubs"]
     assert run.status == 1
     assert re.search(r"Part 1 · The model +0 / 30", run.text)
@@ -86,7 +86,7 @@ def test_one_task_alone(runs: dict[str, Run]) -> None:
 
 
 def test_a_slip_in_the_name_of_a_task(runs: dict[str, Run]) -> None:
-    """Catches a slip that runs everything, or nothing with exit status 0."""
+    """Catches a misspelt task that runs every test, or none with exit status 0."""
     run = runs["typo"]
     assert run.status == 4
     assert run.text.strip() == "ERROR: no task is called 'ropee'; did you mean 'rope'?"
@@ -114,7 +114,7 @@ def test_a_public_submission(runs: dict[str, Run]) -> None:
 
 
 def test_only_the_glue_is_missing(runs: dict[str, Run]) -> None:
-    """Catches a student whose module works and who is sent back to it."""
+    """Catches a student whose module works and who is told to write it."""
     run = runs["glue"]
     assert run.status == 1
     assert "`RotaryEmbedding` answers; fill in `run_rope` in adapters.py" in run.text
