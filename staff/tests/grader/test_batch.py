@@ -10,7 +10,7 @@ from staff.tests.support import suite_result
 FRESH = Batch(seed="", cases="", sandbox="mock", hints="full", policy="report")
 
 
-def test_fresh_cases_get_a_seed_and_keep_it(tmp_path):
+def test_fresh_cases_get_a_seed_and_keep_it(tmp_path: Path) -> None:
     """Catches a batch that goes on with other cases than it began with."""
     batch, goes_on = begin(tmp_path / "out", FRESH)
     assert not goes_on
@@ -18,7 +18,7 @@ def test_fresh_cases_get_a_seed_and_keep_it(tmp_path):
     assert begin(tmp_path / "out", FRESH) == (batch, True)
 
 
-def test_other_settings_begin_anew(tmp_path):
+def test_other_settings_begin_anew(tmp_path: Path) -> None:
     """Catches grades of two kinds in one batch."""
     batch, _ = begin(tmp_path, FRESH)
     for other in ({"hints": "off"}, {"sandbox": "process"}, {"seed": "7"}, {"cases": "/cases"}):
@@ -28,7 +28,7 @@ def test_other_settings_begin_anew(tmp_path):
         assert found.seed != batch.seed
 
 
-def test_a_finished_batch_is_over(tmp_path):
+def test_a_finished_batch_is_over(tmp_path: Path) -> None:
     """Catches a second batch that takes over the grades of the first."""
     batch, _ = begin(tmp_path, FRESH)
     finish(tmp_path)
@@ -38,13 +38,13 @@ def test_a_finished_batch_is_over(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"seed": 1}', b"\xff"])
-def test_a_damaged_record_begins_anew(tmp_path, content):
+def test_a_damaged_record_begins_anew(tmp_path: Path, content) -> None:
     """Catches a traceback over a file that a full disk has cut."""
     (tmp_path / "batch.json").write_bytes(content)
     assert not begin(tmp_path, FRESH)[1]
 
 
-def test_only_the_same_submission_keeps_its_grade(tmp_path):
+def test_only_the_same_submission_keeps_its_grade(tmp_path: Path) -> None:
     """Catches a grade that is kept though the student has handed in something else."""
     batch, _ = begin(tmp_path, FRESH)
     grade = Grade(

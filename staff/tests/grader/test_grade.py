@@ -32,7 +32,7 @@ def how(cases: Path = FIXTURES) -> Grading:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the submissions and what they leave behind are."""
     return tmp_path_factory.mktemp("grade")
 
@@ -63,7 +63,7 @@ def grades(folder, environment) -> dict[str, Grade]:
     return {g.submission: g for g in grade_all([Path(whole), dying, broken], how())}
 
 
-def test_a_zip_of_the_solution_earns_everything(grades):
+def test_a_zip_of_the_solution_earns_everything(grades) -> None:
     """Catches a folder at the top of a zip that hides the package."""
     result = grades["whole"].run.result
     assert (result.earned, result.possible, result.layout) == (POINTS, POINTS, "ours")
@@ -71,26 +71,26 @@ def test_a_zip_of_the_solution_earns_everything(grades):
     assert grades["whole"].fixtures == "fixtures"
 
 
-def test_the_environment_has_no_say(grades):
+def test_the_environment_has_no_say(grades) -> None:
     """Catches PYTEST_ADDOPTS, PYTEST_PLUGINS, PYTHONPATH or the folder changing a grade."""
     assert grades["whole"].run.problem is None
     assert all(task.complete for task in grades["whole"].run.result.tasks)
 
 
-def test_a_process_that_dies_is_no_zero(grades):
+def test_a_process_that_dies_is_no_zero(grades) -> None:
     """Catches a zero, or a hanging grader, where a submission ends its process."""
     dying = grades["dying"]
     assert not dying.graded
     assert dying.run.problem.startswith("the submission ended its process")
 
 
-def test_an_archive_that_cannot_be_read_is_no_zero(grades):
+def test_an_archive_that_cannot_be_read_is_no_zero(grades) -> None:
     """Catches one damaged zip that stops the grading of all the others."""
     assert not grades["broken"].graded
     assert grades["broken"].run.problem.startswith("broken.zip is not a readable zip: ")
 
 
-def test_every_decision_reaches_the_run():
+def test_every_decision_reaches_the_run() -> None:
     """Catches a seed, a device or a level of hints that is asked for and then forgotten."""
     told = {"seed": "7", "device": "cuda:1", "hints": "off"}
     job = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"), **told).job(
@@ -108,7 +108,7 @@ DEEP = {
 
 
 @pytest.mark.parametrize("what", DEEP)
-def test_code_that_nests_deep_stops_no_batch(tmp_path, what):
+def test_code_that_nests_deep_stops_no_batch(tmp_path: Path, what) -> None:
     """Catches a grader that follows a submission's text until its own stack is full."""
     deep = submission(tmp_path / "deep", added={"adapters.py": DEEP[what]})
     grading = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"))
@@ -119,7 +119,9 @@ def test_code_that_nests_deep_stops_no_batch(tmp_path, what):
     )
 
 
-def test_a_fault_of_ours_costs_one_submission(tmp_path, monkeypatch):
+def test_a_fault_of_ours_costs_one_submission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Catches one submission that finds a fault of the grader's, and stops it for all others."""
     monkeypatch.setattr(run, "findings", lambda *_: [][0])
     grading = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"))
@@ -130,7 +132,7 @@ def test_a_fault_of_ours_costs_one_submission(tmp_path, monkeypatch):
     )
 
 
-def test_damaged_fixtures_stop_the_batch(folder):
+def test_damaged_fixtures_stop_the_batch(folder) -> None:
     """Catches points lost to a damaged file of ours."""
     cases = shutil.copytree(FIXTURES, folder / "cases")
     (cases / "rope.safetensors").write_bytes(b"")
@@ -151,6 +153,6 @@ def test_damaged_fixtures_stop_the_batch(folder):
         (["\x1b" * 200 + ".zip", "é" * 100], ["\\x1b" * 30, "é" * 60]),
     ],
 )
-def test_names_are_unique(paths, names):
+def test_names_are_unique(paths, names) -> None:
     """Catches reports that overwrite each other, or a name that stops the whole batch."""
     assert unique_names([Path(path) for path in paths]) == names

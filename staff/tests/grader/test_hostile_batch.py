@@ -102,7 +102,7 @@ def run_command(*arguments: str) -> Run:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder where everything lies."""
     return tmp_path_factory.mktemp("hostile")
 
@@ -198,13 +198,13 @@ def _workers() -> list[str]:
 
 
 @pytest.mark.parametrize("name", [name for name, a in ATTACKS.items() if a.ends == KEPT])
-def test_nothing_is_reached_and_nothing_lost(runs, name):
+def test_nothing_is_reached_and_nothing_lost(runs, name) -> None:
     """Catches a wall that lets through, and one that keeps a right submission from its points."""
     assert _earned(runs[name]) == dict.fromkeys(TASKS, 1.0), ATTACKS[name].tries
 
 
 @pytest.mark.parametrize("name", [name for name, a in ATTACKS.items() if a.ends == LOST])
-def test_lies_earn_nothing(runs, name):
+def test_lies_earn_nothing(runs, name) -> None:
     """Catches a wrong answer that earns more than the same wrong answer without the attempt."""
     earned, wrong = _earned(runs[name]), _earned(runs["wrong"])
     assert earned["softmax"] <= wrong["softmax"] < 0.5, ATTACKS[name].tries
@@ -213,7 +213,7 @@ def test_lies_earn_nothing(runs, name):
 
 
 @pytest.mark.parametrize("name", EMBEDDING_LOST)
-def test_only_an_error_is_a_refusal(runs, name):
+def test_only_an_error_is_a_refusal(runs, name) -> None:
     """Catches a death, a time-out or a hint in the request that earns what an error should."""
     tests = {s.name: s.state for t in runs[name].result.tasks for s in t.tests}
     assert tests["test_unknown_ids_are_refused"].failed
@@ -221,20 +221,20 @@ def test_only_an_error_is_a_refusal(runs, name):
 
 
 @pytest.mark.parametrize("name", [name for name, a in ATTACKS.items() if a.ends == UNGRADED])
-def test_what_cannot_be_imported_has_no_grade(runs, name):
+def test_what_cannot_be_imported_has_no_grade(runs, name) -> None:
     """Catches a grade for what was never tested."""
     assert runs[name].result is None
     assert runs[name].problem
 
 
-def test_the_others_keep_their_grades(runs):
+def test_the_others_keep_their_grades(runs) -> None:
     """Catches a submission that costs its neighbours points, before it or after."""
     for name in WITNESSES:
         for slow in (False, True):
             assert _earned(runs[f"{name} ({slow})"]) == dict.fromkeys(TASKS, 1.0), name
 
 
-def test_nothing_is_left_running(runs):
+def test_nothing_is_left_running(runs) -> None:
     """Catches a daemon that outlives its grade."""
     assert runs
     deadline = time.monotonic() + 2
@@ -243,7 +243,7 @@ def test_nothing_is_left_running(runs):
     assert _workers() == []
 
 
-def test_reports_hold_nothing_that_harms(runs):
+def test_reports_hold_nothing_that_harms(runs) -> None:
     """Catches control characters, lone surrogates or endless text that reach a report."""
     for name, run in runs.items():
         lines = [run.problem or ""]
@@ -254,7 +254,7 @@ def test_reports_hold_nothing_that_harms(runs):
         assert all(len(line) < 10_000 for line in lines), name
 
 
-def test_answers_that_were_written_down(place, runs):
+def test_answers_that_were_written_down(place, runs) -> None:
     """Catches points for knowing the saved cases by heart, and an exit status that isn't ours."""
     written = submission(place / "command/written", added={"adapters.py": PRELUDE + WRITTEN})
     known: dict[str, torch.Tensor] = {}
@@ -278,7 +278,7 @@ def test_answers_that_were_written_down(place, runs):
     assert grade.run.result.earned == POINTS - softmax.possible + softmax.earned
 
 
-def test_what_a_test_makes_of_an_answer_is_bounded(place):
+def test_what_a_test_makes_of_an_answer_is_bounded(place) -> None:
     """Catches a small answer of which the trusted side makes so much that all memory is gone."""
     code = f"def run_get_batch(dataset, batch_size, context_length, device):{COUNTED}"
     folder = write(Attack("counted", "is counted up to its largest id", code), place / "huge", {})
@@ -291,7 +291,7 @@ def test_what_a_test_makes_of_an_answer_is_bounded(place):
     assert "allocate" in test.lines[0]
 
 
-def test_there_are_enough():
+def test_there_are_enough() -> None:
     """Catches attempts that get lost when files are moved."""
     assert len(ATTACKS) >= 60
 

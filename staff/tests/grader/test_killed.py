@@ -90,7 +90,7 @@ def kill_in_mid_batch(folder: Path, *, everybody: bool) -> Killed:
 
 @pytest.mark.skipif(not _works("namespaces"), reason="namespaces are barred here")
 @pytest.mark.parametrize("everybody", [False, True], ids=["the grader", "all of its processes"])
-def test_kill_in_mid_batch(tmp_path, everybody):
+def test_kill_in_mid_batch(tmp_path: Path, everybody) -> None:
     """Catches a grade that is lost or made twice, a process that lives on, a copy that stays."""
     seen = kill_in_mid_batch(tmp_path, everybody=everybody)
     assert 1 <= len(seen.early) < len(NAMES)
@@ -102,7 +102,7 @@ def test_kill_in_mid_batch(tmp_path, everybody):
     assert seen.temporary == []
 
 
-def test_a_workplace_goes_with_its_run(tmp_path, monkeypatch):
+def test_a_workplace_goes_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a folder that stays, one removed under another run, or a link followed."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     left, stranger = tmp_path / "cs336-run-left", tmp_path / "cs336-run-link"

@@ -23,7 +23,7 @@ RULES = RUBRIC.scratch
 
 
 @pytest.fixture
-def found(tmp_path):
+def found(tmp_path: Path):
     """Find what is in a module of a submission: `name how` for each line."""
 
     def find(text: str, **others: str) -> list[str]:
@@ -92,7 +92,7 @@ READ = {
 
 
 @pytest.mark.parametrize("what", READ)
-def test_what_is_read(found, what):
+def test_what_is_read(found, what) -> None:
     """Catches a name that isn't followed, or is reported as another."""
     text, expected = READ[what]
     assert f"{expected} read" in found(text)
@@ -120,7 +120,7 @@ DODGES = {
 
 
 @pytest.mark.parametrize("what", DODGES)
-def test_dodges(found, what):
+def test_dodges(found, what) -> None:
     """Catches a way around that isn't even reported."""
     text, expected = DODGES[what]
     assert any(expected in line for line in found(text))
@@ -129,14 +129,14 @@ def test_dodges(found, what):
 
 
 @pytest.mark.parametrize("way", ["__import__('torch.nn').nn", "sys.modules['tor' 'ch'].nn"])
-def test_dodges_that_can_be_read(found, way):
+def test_dodges_that_can_be_read(found, way) -> None:
     """Catches a way around whose end is plain to see, and is reported as a dodge alone."""
     assert "2 torch.nn.Linear read" in found(f"import sys\n{way}.Linear(1, 2)")
     text = "import importlib\nF = importlib.import_module('torch.nn' + '.functional')\nF.silu(x)"
     assert "3 torch.nn.functional.silu read" in found(text)
 
 
-def test_through_another_module(found):
+def test_through_another_module(found) -> None:
     """Catches an alias that is hidden in a second file, there and back."""
     helper = "import torch.nn.functional as F\nfrom .third import G"
     third = "from torch import nn as G"
@@ -169,7 +169,7 @@ def test_through_another_module(found):
         "import sys\nsys.path, sys.version_info",
     ],
 )
-def test_what_may_be_used(found, text):
+def test_what_may_be_used(found, text) -> None:
     """Catches an honest line that is reported."""
     assert found(text) == []
 
@@ -178,13 +178,13 @@ def test_what_may_be_used(found, text):
     "folder",
     [ROOT, SOLUTION, *(CATALOGUE / f"alternates/public_{n}" for n in ("layout", "functional"))],
 )
-def test_nothing_in_what_is_right(folder):
+def test_nothing_in_what_is_right(folder) -> None:
     """Catches findings in the stubs, the solution, or right submissions in the public layout."""
     with opened(folder) as intake:
         assert findings(intake.folder, RUBRIC) == ()
 
 
-def test_nothing_in_the_alternates(tmp_path):
+def test_nothing_in_the_alternates(tmp_path: Path) -> None:
     """Catches findings in right answers that are written differently.
 
     A few use what is ready-made, on purpose: that is right, and not from scratch.
@@ -208,7 +208,7 @@ def test_nothing_in_the_alternates(tmp_path):
     }
 
 
-def test_the_task_of_a_place(tmp_path):
+def test_the_task_of_a_place(tmp_path: Path) -> None:
     """Catches points that a finding takes from another task than its own."""
     patched([], SOLUTION, tmp_path / "s")
     file = tmp_path / "s/cs336_basics/attention.py"
@@ -238,7 +238,7 @@ def test_the_task_of_a_place(tmp_path):
     assert len(own) == sum(f.file.endswith("attention.py") for f in called.values())
 
 
-def test_the_task_of_a_name(tmp_path):
+def test_the_task_of_a_name(tmp_path: Path) -> None:
     """Catches a file that the rubric doesn't know, and a finding that concerns nobody."""
     (tmp_path / "cs336_basics").mkdir()
     text = "import torch\ndef f(x):\n    return torch.softmax(x, 0)\ntorch.nn.ReLU()\neval('x')"
@@ -249,7 +249,7 @@ def test_the_task_of_a_name(tmp_path):
     assert str(three) == "cs336_basics/ops.py:5 could reach anything by eval"
 
 
-def test_points_are_taken():
+def test_points_are_taken() -> None:
     """Catches points of another task that go, or a total that stays."""
     rubric = small_rubric()
     first, second = rubric.tasks
@@ -274,7 +274,7 @@ def findings_of(task):
     )
 
 
-def test_what_follows(tmp_path):
+def test_what_follows(tmp_path: Path) -> None:
     """Catches points that are kept at `enforce`, lost at `report`, or said nothing of."""
     text = "from torch import softmax as ready\n\n\ndef softmax(x, dim):\n    return ready(x, dim)"
     folder = submission(tmp_path / "ada", {"cs336_basics/softmax.py": text})
@@ -301,7 +301,7 @@ def test_what_follows(tmp_path):
     assert notes(Grade(submission="ada", run=run, fixtures="f")) == []
 
 
-def test_the_longest_pattern_decides():
+def test_the_longest_pattern_decides() -> None:
     """Catches a list of what is allowed that allows too much, or nothing."""
     rules = Scratch(("a.*", "a.b.c"), ("a.b", "a.d.*"))
     names = ("a", "a.b", "a.b.x", "a.b.c", "a.b.c.d", "a.d", "a.d.e", "a.bc", "ab")
@@ -309,7 +309,7 @@ def test_the_longest_pattern_decides():
     assert Scratch(("a.*",), ("a.*",)).forbids("a.b") is False
 
 
-def test_the_rubric_names_what_there_is():
+def test_the_rubric_names_what_there_is() -> None:
     """Catches a slip in the list: a name that forbids or allows nothing."""
     from staff.grader.scratch.rules import look_up
 
@@ -322,6 +322,6 @@ def test_the_rubric_names_what_there_is():
 @pytest.mark.parametrize(
     "text", ["x = (", "\0", "a" + ".b" * 5000, "x = " + "'a' + " * 3000 + "'b'"]
 )
-def test_files_that_are_no_python(found, text):
+def test_files_that_are_no_python(found, text) -> None:
     """Catches a file that stops the grading of a class."""
     assert all(" dodge" in line for line in found(text))

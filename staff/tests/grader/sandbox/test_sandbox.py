@@ -66,7 +66,7 @@ def needs(backend: str) -> pytest.MarkDecorator:
 
 
 @needs("namespaces")
-def test_a_parallel_operation_in_the_tenth_worker(line, tmp_path):
+def test_a_parallel_operation_in_the_tenth_worker(line, tmp_path: Path) -> None:
     """Catches a zygote that ran one itself: its threads don't survive a fork, and workers hang."""
     folder = submission(tmp_path / "parallel", added={"adapters.py": PARALLEL})
     for number in range(10):
@@ -76,13 +76,13 @@ def test_a_parallel_operation_in_the_tenth_worker(line, tmp_path):
 
 
 @needs("namespaces")
-def test_a_spawned_worker(line):
+def test_a_spawned_worker(line) -> None:
     """Catches a worker for GPUs that can't import what it serves with."""
     with closing(remote(line, SOLUTION, gpu=True)) as bridge:
         assert torch.equal(silu(bridge), torch.zeros(3))
 
 
-def test_a_spawned_worker_sees_no_answers(monkeypatch):
+def test_a_spawned_worker_sees_no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a test, a case or a solution in the view of a worker that reads its own code."""
     more = [str(ROOT / "staff/tests/../.."), str(SOLUTION), str(ROOT / "tests")]
     monkeypatch.setattr(sys, "path", [*sys.path, *more])
@@ -103,7 +103,7 @@ def test_a_spawned_worker_sees_no_answers(monkeypatch):
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="as root, the worker's user may not read Python")
-def test_behind_a_fake_bwrap(tmp_path, monkeypatch):
+def test_behind_a_fake_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches an inner command that finds no worker, and a bwrap that is there and not taken."""
     fake = tmp_path / "bwrap"
     fake.write_text(FAKE.format(python=sys.executable))
@@ -112,7 +112,7 @@ def test_behind_a_fake_bwrap(tmp_path, monkeypatch):
     assert choose("bwrap").name == "bwrap"
 
 
-def test_the_command_of_bwrap(tmp_path, monkeypatch):
+def test_the_command_of_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a wall that is left out."""
     monkeypatch.setattr(bwrap, "program", lambda: "/usr/bin/bwrap")
     plan = Confinement(backend="bwrap", submission=str(tmp_path))
@@ -141,7 +141,7 @@ def test_the_command_of_bwrap(tmp_path, monkeypatch):
 
 @needs("namespaces")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_a_worker_cannot_reach(line):
+def test_a_gpu_that_a_worker_cannot_reach(line) -> None:
     """Catches points lost to a driver: a sandbox without its GPU is no fault of a submission."""
     plan = Confinement(backend="namespaces", submission=str(SOLUTION))
     with pytest.raises(NoWorkerError, match="cuda:0 can't be used: "):
@@ -149,13 +149,13 @@ def test_a_gpu_that_a_worker_cannot_reach(line):
 
 
 @needs("namespaces")
-def test_auto_takes_the_strongest():
+def test_auto_takes_the_strongest() -> None:
     """Catches a silent downgrade."""
     assert choose("auto").name == "namespaces"
     assert any("no network" in text for text in choose("auto").protections)
 
 
-def test_what_is_not_there_is_an_error(monkeypatch):
+def test_what_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches another backend in place of the one that was asked for."""
     monkeypatch.setattr(bwrap, "program", lambda: None)
     with pytest.raises(SandboxError, match="bwrap can't be had: there is no bwrap"):
@@ -163,13 +163,13 @@ def test_what_is_not_there_is_an_error(monkeypatch):
 
 
 @needs("bwrap")
-def test_behind_bwrap():
+def test_behind_bwrap() -> None:
     """Catches a wall of bubblewrap's that keeps a right submission from its answers."""
     with zygote() as fd, closing(remote(fd, SOLUTION, backend="bwrap")) as bridge:
         assert torch.equal(silu(bridge), torch.zeros(3))
 
 
-def test_unknown_backends():
+def test_unknown_backends() -> None:
     """Catches a misspelt name that is taken for auto."""
     with pytest.raises(SandboxError, match="no sandbox is called 'docker'; there are auto, namesp"):
         choose("docker")
@@ -177,14 +177,14 @@ def test_unknown_backends():
 
 
 @needs("namespaces")
-def test_a_folder_that_is_not_there(line):
+def test_a_folder_that_is_not_there(line) -> None:
     """Catches points lost to a sandbox that can't be entered: that is no fault of a submission."""
     plan = Confinement(backend="namespaces", submission="/no/such/folder")
     with pytest.raises(NoWorkerError, match="the sandbox can't be entered: "):
         Remote(locate(SOLUTION), "cpu", Workers(line=line, plan=plan))
 
 
-def test_a_zygote_that_is_gone():
+def test_a_zygote_that_is_gone() -> None:
     """Catches the same, where there is nobody to ask."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     theirs.close()
@@ -194,7 +194,7 @@ def test_a_zygote_that_is_gone():
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_jumps_of_the_filter_end_inside_it(machine):
+def test_jumps_of_the_filter_end_inside_it(machine) -> None:
     """Catches a filter of system calls that the kernel would refuse, or that lets through."""
     for signals in (True, False):
         program = seccomp.program(signals=signals, machine=machine)
@@ -231,7 +231,7 @@ def run_silu(in_features):
 
 
 @needs("namespaces")
-def test_what_annotations_say_is_asked_for_once(line, tmp_path):
+def test_what_annotations_say_is_asked_for_once(line, tmp_path: Path) -> None:
     """Catches a message that is lost on its way through the sandbox."""
     added = {"cs336_basics/feed_forward.py": ANNOTATED}
     with closing(remote(line, submission(tmp_path / "annotated", added=added))) as bridge:
@@ -241,7 +241,7 @@ def test_what_annotations_say_is_asked_for_once(line, tmp_path):
 
 
 @needs("namespaces")
-def test_no_request_tells_that_an_error_is_expected(line, tmp_path):
+def test_no_request_tells_that_an_error_is_expected(line, tmp_path: Path) -> None:
     """Catches the answer to a test of refusals that travels with its question."""
     with closing(
         remote(line, submission(tmp_path / "knowing", added={"adapters.py": KNOWING}))

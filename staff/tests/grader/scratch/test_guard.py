@@ -21,7 +21,7 @@ RULES = read_rubric().scratch
 
 
 @pytest.fixture
-def guard(tmp_path):
+def guard(tmp_path: Path):
     """A guard that watches the test's folder."""
     made = Guard(RULES)
     made.install()
@@ -31,7 +31,7 @@ def guard(tmp_path):
 
 
 @pytest.fixture
-def run(guard, tmp_path):
+def run(guard, tmp_path: Path):
     """Run a file of the submission, and give its names and what was noted: `line name how`."""
 
     def run_text(text: str) -> tuple[dict, list[str]]:
@@ -72,7 +72,7 @@ NOTED = {
 
 
 @pytest.mark.parametrize("text", NOTED)
-def test_what_is_noted(run, text):
+def test_what_is_noted(run, text) -> None:
     """Catches a call that is missed, or noted under another name or line."""
     if text.startswith("nn.Linear.forward"):
         text = "nn.SiLU.forward(type('S', (), {'inplace': False})(), x)"
@@ -81,14 +81,14 @@ def test_what_is_noted(run, text):
     assert run(text)[1] == [f"4 {NOTED[text]} called"]
 
 
-def test_inner_operators(run):
+def test_inner_operators(run) -> None:
     """Catches `torch.ops.aten`, by which everything can be reached."""
     noted = run("torch.ops.aten._softmax(x, -1, False)\ntorch.ops.aten.silu.default(x)")[1]
     name = "torch.ops.aten"
     assert noted == [f"4 {name}._softmax dodge", f"5 {name}.silu.default dodge"]
 
 
-def test_an_heir(run):
+def test_an_heir(run) -> None:
     """Catches a class that inherits and that somebody else makes an object of."""
     names, noted = run("class Linear(nn.Linear):\n    def extra(self): ...")
     assert noted == []
@@ -98,13 +98,13 @@ def test_an_heir(run):
     ] == ["5 torch.nn.Linear called"]
 
 
-def test_an_import(run, guard, tmp_path):
+def test_an_import(run, guard, tmp_path: Path) -> None:
     """Catches a ready-made tokenizer."""
     noted = run("try:\n    import sentencepiece\nexcept ImportError: pass")[1]
     assert noted == ["5 sentencepiece called"]
 
 
-def test_the_task(run, guard):
+def test_the_task(run, guard) -> None:
     """Catches calls that are put down to another task."""
     names, _ = run("def f():\n    return torch.softmax(x, -1)")
     for task in ("softmax", "attention", "softmax"):
@@ -114,7 +114,7 @@ def test_the_task(run, guard):
     assert notes == [("softmax", 5), ("attention", 5)]
 
 
-def test_what_pytorch_and_others_call(guard, run):
+def test_what_pytorch_and_others_call(guard, run) -> None:
     """Catches PyTorch's own calls put down to the submission, and the tests' own."""
     torch.nn.functional.softmax(torch.ones(2), 0)
     torch.nn.Linear(2, 2)(torch.ones(2)).softmax(0)
@@ -124,13 +124,13 @@ def test_what_pytorch_and_others_call(guard, run):
     assert guard.found() == []
 
 
-def test_notes_have_an_end(run, guard):
+def test_notes_have_an_end(run, guard) -> None:
     """Catches notes that fill the memory."""
     run("\n".join("torch.softmax(x, -1)" for _ in range(1200)))
     assert len(guard.found()) == 1000
 
 
-def test_nothing_changes(guard):
+def test_nothing_changes(guard) -> None:
     """Catches a watched function that gives another result, or can't be pickled or copied."""
     F = torch.nn.functional
     x = torch.randn(3, 4, requires_grad=True)
@@ -151,12 +151,10 @@ def test_nothing_changes(guard):
         F.silu()
 
 
-def test_everything_is_put_back():
+def test_everything_is_put_back() -> None:
     """Catches a process that stays watched."""
     before = {(id(b.holder), b.attribute): b.value for b in bindings(RULES)}
-    constructors = {
-        b.value: b.value.__init__ for b in bindings(RULES) if isinstance(b.value, type)
-    }
+    constructors = {b.value: b.value.__init__ for b in bindings(RULES) if isinstance(b.value, type)}
     guard = Guard(RULES)
     guard.install()
     assert torch.softmax.__name__ == "softmax"
@@ -167,7 +165,7 @@ def test_everything_is_put_back():
     assert "softmax" not in vars(torch.Tensor)
 
 
-def test_the_solution_has_no_finding(guard):
+def test_the_solution_has_no_finding(guard) -> None:
     """Catches findings in the solution while it runs, compiled or not, and other results."""
     from tests.harness.in_process import InProcess
 
@@ -211,7 +209,7 @@ print([(n["name"], n["line"]) for n in guard.found()])
 """
 
 
-def test_the_compiler(tmp_path):
+def test_the_compiler(tmp_path: Path) -> None:
     """Catches a compiler that stops at a watched function, or a graph that gives other numbers."""
     (tmp_path / "cs336_basics").symlink_to(SOLUTION / "cs336_basics")
     (tmp_path / "mine.py").write_text(

@@ -46,7 +46,7 @@ def _decoded(message: object, **options: bool) -> object:
     return decode(body[:text], body[text:], **options)
 
 
-def test_plain_data_goes_through(pair):
+def test_plain_data_goes_through(pair) -> None:
     """Catches a kind of plain data that is lost, or comes out as another."""
     one, other = pair
     sent = {"a": [1, 2.5, None, (True, "\ud800é"), b"\x00\xff"], 7: {"x": math.inf}, (1, 2): -0.0}
@@ -55,7 +55,7 @@ def test_plain_data_goes_through(pair):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.complex64])
-def test_tensors_go_through(dtype):
+def test_tensors_go_through(dtype) -> None:
     """Catches a dtype that a comparison would then not see."""
     tensor = torch.arange(6).reshape(2, 3).to(dtype)
     got = _decoded({"t": [tensor, tensor[:, :0]]})
@@ -64,7 +64,7 @@ def test_tensors_go_through(dtype):
     assert got["t"][1].shape == (2, 0)
 
 
-def test_recipes_reach_a_worker_alone():
+def test_recipes_reach_a_worker_alone() -> None:
     """Catches a recipe of a submission that is built beside the grader."""
     recipe = File(b"x")
     assert _decoded([recipe], recipes=True) == [recipe]
@@ -75,7 +75,7 @@ def test_recipes_reach_a_worker_alone():
         _decoded(Strided(torch.ones(2)))
 
 
-def test_frames_that_come_together_are_taken_apart(pair):
+def test_frames_that_come_together_are_taken_apart(pair) -> None:
     """Catches an answer that is lost, or cut, where the next one follows at once."""
     one, other = pair
     sent = ["a", torch.ones(3), "b" * 90_000, None]
@@ -85,7 +85,7 @@ def test_frames_that_come_together_are_taken_apart(pair):
     assert [*got[:1], *got[2:]] == [*sent[:1], *sent[2:]]
 
 
-def test_a_sender_that_stops_is_not_waited_for(pair):
+def test_a_sender_that_stops_is_not_waited_for(pair) -> None:
     """Catches a hang, when a frame is never finished or comes in drops."""
     one, other = pair
     one._connection.send(HEAD.pack(MAGIC, 100, 0) + b"[")
@@ -93,14 +93,14 @@ def test_a_sender_that_stops_is_not_waited_for(pair):
         other.receive(_soon(0.05))
 
 
-def test_a_receiver_that_stops_is_not_waited_for(pair):
+def test_a_receiver_that_stops_is_not_waited_for(pair) -> None:
     """Catches a hang, when a worker no longer reads."""
     one, _ = pair
     with pytest.raises(LateError):
         one.send("x" * 4_000_000, _soon(0.05))
 
 
-def test_a_hung_up_line_says_so(pair):
+def test_a_hung_up_line_says_so(pair) -> None:
     """Catches a death that is taken for a slow answer."""
     one, other = pair
     one._connection.send(HEAD.pack(MAGIC, 100, 0) + b"[")
@@ -112,7 +112,7 @@ def test_a_hung_up_line_says_so(pair):
 
 
 @pytest.mark.parametrize("sizes", [(MAX_TEXT + 1, 0), (0, MAX_BLOB + 1), (2**32 - 1, 2**32 - 1)])
-def test_what_is_too_large_is_refused_before_it_comes(pair, sizes):
+def test_what_is_too_large_is_refused_before_it_comes(pair, sizes) -> None:
     """Catches memory that is taken on a stranger's word."""
     one, other = pair
     one._connection.send(HEAD.pack(MAGIC, *sizes))
@@ -122,7 +122,7 @@ def test_what_is_too_large_is_refused_before_it_comes(pair, sizes):
         encode("x" * (MAX_TEXT + 1))
 
 
-def test_shapes_that_no_answer_has_are_refused():
+def test_shapes_that_no_answer_has_are_refused() -> None:
     """Catches tensors without bytes that are endless to look at."""
     for shape in ([1] * (MAX_AXES + 1), [2**62, 0]):
         table = {"t": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}
@@ -140,7 +140,7 @@ def _blob(table: dict[str, object]) -> bytes:
     return len(head).to_bytes(8, "little") + head
 
 
-def test_nesting_has_an_end():
+def test_nesting_has_an_end() -> None:
     """Catches data on which a test, or a report, would overflow the stack."""
     deep: object = 1
     for _ in range(MAX_DEPTH + 1):
@@ -152,7 +152,7 @@ def test_nesting_has_an_end():
         decode(b"[" * 41 + b"1" + b"]" * 41, b"")
 
 
-def test_hostile_frames():
+def test_hostile_frames() -> None:
     """Catches a frame that hangs, crashes or fills a grader; `make prove` sends 100,000."""
     seen = fuzz(2000)
     assert seen.total() == 2000
