@@ -15,7 +15,7 @@ sentence = "written otherwise"
 FIND = 'find = "a"\nreplace = "b"\n'
 BODY = 'symbol = "lines"\nbody = "return 1"\n'
 TABLE = "[[alternate.edits]]\n"
-FIRST = "cs336_basics/pretokenization.py"
+FIRST = "cs336_basics/train_bpe.py"
 EITHER = "an edit has either find (not empty) and replace, or symbol and body"
 OMIT = f"{FIRST} is the first file of the task: leave it out"
 
@@ -30,7 +30,7 @@ REFUSED = {
     "a file that is the default": (f'file = "{FIRST}"\n' + FIND, OMIT),
     "such a file in a table": (f'{TABLE}file = "{FIRST}"\n{FIND}{TABLE}{FIND}', OMIT),
     "a module that is the default": (
-        BODY.replace("lines", "cs336_basics.pretokenization:lines"),
+        BODY.replace("lines", "cs336_basics.train_bpe:lines"),
         OMIT,
     ),
     "one edit in a table": (TABLE + FIND, "its only edit stands in a table: put it in the entry"),
@@ -55,7 +55,7 @@ def test_what_is_left_out_comes_from_the_rubric(tmp_path):
     assert read_rubric().task("train_bpe").files[0] == FIRST
     others = (
         'file = "adapters.py"\n' + FIND,
-        BODY.replace("lines", "cs336_basics.train_bpe:Heap.pop"),
+        BODY.replace("lines", "cs336_basics.pretokenization:Heap.pop"),
     )
     entries = HEAD + FIND, HEAD.replace("other", "body") + BODY, HEAD.replace("other", "four")
     tables = "".join(TABLE + edit for edit in (FIND, BODY, *others))
@@ -68,7 +68,7 @@ def test_what_is_left_out_comes_from_the_rubric(tmp_path):
         *text.edits,
         *body.edits,
         TextEdit("adapters.py", "a", "b"),
-        BodyEdit("cs336_basics/train_bpe.py", "Heap.pop", "return 1"),
+        BodyEdit("cs336_basics/pretokenization.py", "Heap.pop", "return 1"),
     )
 
 
