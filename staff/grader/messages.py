@@ -1,6 +1,7 @@
 """Messages: points come from cases that nobody has seen, what is said of them from the saved ones.
 
-A student can repeat what is said about the saved cases, and learns nothing about the others.
+A student has the saved cases and can repeat what is said about them. Of a fresh case something is
+said only where the saved ones are right.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """The catalogue's files: what an entry may leave out, and what the reader refuses."""
 
+from pathlib import Path
+
 import pytest
 
 from staff.catalogue.edits import BodyEdit, PatchError, TextEdit, apply
-from staff.catalogue.patches import load_alternates, load_mistakes
+from staff.catalogue.patches import Patch, load_alternates, load_mistakes
 from staff.paths import SOLUTION
 from tests.harness.rubric import read_rubric
 
@@ -50,8 +52,8 @@ REFUSED = {
 }
 
 
-def test_what_is_left_out_comes_from_the_rubric(tmp_path):
-    """An edit belongs to the first file of the task unless it names another."""
+def test_what_is_left_out_comes_from_the_rubric(tmp_path: Path) -> None:
+    """Catches an edit without a file that isn't in the first file of its task."""
     assert read_rubric().task("train_bpe").files[0] == FIRST
     others = (
         'file = "adapters.py"\n' + FIND,
@@ -73,16 +75,16 @@ def test_what_is_left_out_comes_from_the_rubric(tmp_path):
 
 
 @pytest.mark.parametrize(("entry", "message"), REFUSED.values(), ids=REFUSED)
-def test_entries_that_are_refused(tmp_path, entry, message):
-    """An error is one line that names patch and file; each entry has a single right form."""
+def test_entries_that_are_refused(tmp_path: Path, entry: str, message: str) -> None:
+    """Catches an entry in another form than the one right one, and an error without its place."""
     (tmp_path / "train_bpe.toml").write_text(HEAD + entry)
     with pytest.raises(PatchError) as caught:
         load_alternates(tmp_path)
     assert str(caught.value) == f"other: train_bpe.toml: {message}"
 
 
-def test_files_that_are_refused(tmp_path):
-    """A file that holds no patches of a task is named, and so is an id that isn't unique."""
+def test_files_that_are_refused(tmp_path: Path) -> None:
+    """Catches a file that holds no patches of a task, and an id that two patches have."""
     texts = {
         "rope.toml": ("a = ", r"^rope.toml: Invalid value"),
         "softmax.toml": (
@@ -106,8 +108,8 @@ def test_files_that_are_refused(tmp_path):
         load_alternates(tmp_path)
 
 
-def test_edits_that_do_not_fit(tmp_path):
-    """An edit whose place is gone, or isn't the only one, changes nothing and says so."""
+def test_edits_that_do_not_fit(tmp_path: Path) -> None:
+    """Catches an edit that is made elsewhere where its place is gone or isn't the only one."""
     (tmp_path / "code.py").write_text("def f():\n    return 1  # 1\n")
     for edit, message in (
         (TextEdit("code.py", "2", "3"), "p: code.py: found 0 times: 2"),
@@ -123,8 +125,8 @@ def test_edits_that_do_not_fit(tmp_path):
     assert (tmp_path / "code.py").read_text() == "def f():\n    return 2\n"
 
 
-def test_every_file_of_the_catalogue_exists():
-    """No patch names a file that the solution lacks."""
-    patches = [*load_mistakes(), *load_alternates()]
+def test_every_file_of_the_catalogue_exists() -> None:
+    """Catches a patch of a file that the solution lacks, and a task without a patch."""
+    patches: list[Patch] = [*load_mistakes(), *load_alternates()]
     assert {patch.task for patch in patches} == set(read_rubric().by_id)
     assert all((SOLUTION / edit.file).is_file() for patch in patches for edit in patch.edits)

@@ -4,11 +4,14 @@ import re
 
 import pytest
 
+from staff.catalogue.patches import load_mistakes, patched
 from staff.paths import ROOT
+from staff.paths import SOLUTION as FOLDER
 from staff.tests.support import EARNED, Run, run_suites, submission
 from tests.harness.rubric import read_rubric
 
 SOLUTION = "--submission=staff/solution"
+MISTAKE = next(m for m in load_mistakes() if m.id == "rmsnorm-sum-over-axis-1")
 PUBLIC = "--submission=staff/catalogue/alternates/public_layout"
 OWN_TEST = '''
 from tests.harness import task
@@ -26,9 +29,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     folder = tmp_path_factory.mktemp("plugin")
     (folder / "test_own.py").write_text(OWN_TEST)
     glue = submission(folder / "glue", {"adapters.py": (ROOT / "adapters.py").read_text("utf-8")})
+    wrong = patched([MISTAKE], FOLDER, folder / "wrong")
     return run_suites(
         {
             "stubs": [],
+            "wrong": [f"--submission={wrong}", "--task=rmsnorm"],
             "solution": [SOLUTION],
             "rope": [SOLUTION, "--task=rope"],
             "typo": [SOLUTION, "--task=ropee"],
@@ -83,6 +88,17 @@ def test_one_task_alone(runs: dict[str, Run]) -> None:
     assert "Every point is earned: 4 of 4." in run.text
     assert points(run, "rope") == "✓ 4 / 4"
     assert points(run, "linear") == "not shown"
+
+
+def test_a_known_mistake_is_named_once(runs: dict[str, Run]) -> None:
+    """Catches a sentence that is repeated for each failing test, or a mistake without a name."""
+    text = " ".join(runs["wrong"].text.split())
+    assert text.count(f"This is what comes out when {MISTAKE.sentence}.") == 1
+    assert text.count(f"Ask yourself: {MISTAKE.nudge}") == 1
+    assert "a clue:" not in text
+    failing = re.findall(r"^rmsnorm · test_\w+$", runs["wrong"].text, re.MULTILINE)
+    assert f"rmsnorm · {len(failing)} tests fail" in runs["wrong"].text
+    assert len(failing) > 3
 
 
 def test_a_slip_in_the_name_of_a_task(runs: dict[str, Run]) -> None:

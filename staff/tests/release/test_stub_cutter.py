@@ -1,4 +1,4 @@
-"""The cutter of the stubs, on small texts: what goes with a body, and what it refuses."""
+"""The cutter of the stubs: what goes with a body, and what it refuses."""
 
 import ast
 import textwrap
@@ -12,7 +12,7 @@ from tests.harness.rubric import read_rubric
 
 
 def test_a_public_name_without_a_task_is_an_error(tmp_path: Path) -> None:
-    """Catches an answer that is released whole because the rubric forgot it."""
+    """Catches a public function that is released with its body because no task names it."""
     extra = "def extra(x: int) -> int:\n    return x"
     solution = submission(tmp_path / "s", added={"cs336_basics/rope.py": extra})
     text = "cs336_basics/rope.py: extra belongs to no task; list it in assignment.toml, or make it"
@@ -112,7 +112,7 @@ def test_no_gap_is_left() -> None:
 
 
 def test_a_body_on_the_line_of_its_signature() -> None:
-    """Catches a signature that goes with its body."""
+    """Catches a signature on the line of its body that is cut with it."""
     with pytest.raises(
         StubError, match="line 1: the body of f stands on the line of its signature"
     ):

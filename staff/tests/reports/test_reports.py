@@ -11,7 +11,7 @@ from rich.console import Console
 
 from staff.grader.grade import Grade, read_grade, write_grade
 from staff.reports import gradescope, table, text, write_reports
-from staff.tests.support import grade_of, small_rubric, task_result
+from staff.tests.support import failure, grade_of, result_of, small_rubric, task_result
 from tests.harness.results import State, TestResult
 
 P, W, S = State.PASSED, State.WRONG, State.NOT_STARTED
@@ -33,13 +33,13 @@ UNGRADED = grade_of(problem="SyntaxError in adapters.py, line 3: invalid syntax"
 
 def shown(*grades: Grade) -> str:
     """The table as a terminal shows it."""
-    console = Console(file=io.StringIO(), width=100)
-    console.print(table(list(grades)))
-    return console.file.getvalue()
+    screen = io.StringIO()
+    Console(file=screen, width=100).print(table(list(grades)))
+    return screen.getvalue()
 
 
 @pytest.mark.parametrize("it", [PARTLY, UNGRADED], ids=["graded", "not graded"])
-def test_a_grade_survives_its_file(it, tmp_path: Path) -> None:
+def test_a_grade_survives_its_file(it: Grade, tmp_path: Path) -> None:
     """Catches a field that is lost in grade.json, or a state that comes back as text."""
     write_grade(it, tmp_path / "grade.json")
     assert read_grade(tmp_path / "grade.json") == it
@@ -47,14 +47,14 @@ def test_a_grade_survives_its_file(it, tmp_path: Path) -> None:
 
 
 def test_another_file_is_no_grade(tmp_path: Path) -> None:
-    """Catches a file of somebody else that is read as a grade full of defaults."""
+    """Catches a JSON file that is no grade and is read as one, with defaults for all fields."""
     (tmp_path / "grade.json").write_text('{"score": 30}')
     with pytest.raises(msgspec.ValidationError, match="missing required field `submission`"):
         read_grade(tmp_path / "grade.json")
 
 
 @pytest.mark.parametrize("it", [PARTLY, THIRDS, UNGRADED], ids=["partly", "thirds", "not graded"])
-def test_the_form_of_gradescope(it) -> None:
+def test_the_form_of_gradescope(it: Grade) -> None:
     """Catches a key or a type that the platform does not know, which it refuses as a whole."""
     report = json.loads(json.dumps(gradescope(it, RUBRIC), allow_nan=False))
     assert report.keys() <= TOP_KEYS
@@ -76,8 +76,8 @@ def test_gradescope_sums_to_the_points() -> None:
     """Catches a total that differs from the sum of the tasks, or a task that is missing."""
     for it in (PARTLY, THIRDS):
         tests = gradescope(it, RUBRIC)["tests"]
-        assert sum(t["score"] for t in tests) == pytest.approx(it.run.result.earned, abs=1e-3)
-        assert sum(t["max_score"] for t in tests) == it.run.result.possible
+        assert sum(t["score"] for t in tests) == pytest.approx(result_of(it).earned, abs=1e-3)
+        assert sum(t["max_score"] for t in tests) == result_of(it).possible
     first = gradescope(PARTLY, RUBRIC)["tests"][0]
     assert (first["name"], first["number"]) == ("first · First", "2.3")
     assert (first["score"], first["max_score"], first["status"]) == (2, 3, "failed")
@@ -95,7 +95,7 @@ def test_no_score_where_there_is_no_grade() -> None:
 
 def test_what_is_not_offered_has_no_points() -> None:
     """Catches a task that no test counts for, and that shows as zero of some points."""
-    aside = (TestResult(name="t", state=W, counted=False, lines=("no",)),)
+    aside = (TestResult(name="t", state=W, counted=False, failure=failure("no")),)
     task = task_result(SECOND, [W], tests=aside, possible=0.0)
     entry = gradescope(grade_of(task), RUBRIC)["tests"][0]
     assert not {"score", "max_score"} & entry.keys()
@@ -106,7 +106,7 @@ def test_what_is_not_offered_has_no_points() -> None:
 def test_the_text_is_what_the_terminal_shows() -> None:
     """Catches a report that leaves out the explanation, the table or the next step."""
     report = text(PARTLY, RUBRIC)
-    assert report.startswith("first · test_first_2\n  why\n  more\n")
+    assert report.startswith("first · test_first_2\n  why\n  more\n\n")
     assert "  ✗ first " in report
     assert report.endswith("mend cs336_basics/first.py, then  pytest --task=first\n")
     assert text(UNGRADED, RUBRIC) == f"Could not be graded: {UNGRADED.run.problem}\n"
@@ -136,9 +136,9 @@ def test_the_table_of_submissions() -> None:
 
 
 def test_a_share_of_fewer_points_says_so() -> None:
-    """Catches 100 % for whoever hands in the layout that is asked for less."""
+    """Catches a share of fewer points, those of the public layout, that isn't marked as such."""
     grade = grade_of(task_result(FIRST, [P, P, P]))
-    result = replace(grade.run.result, layout="public")
+    result = replace(result_of(grade), layout="public")
     line = shown(replace(grade, run=replace(grade.run, result=result))).splitlines()[1]
     assert line.split() == ["ada", "3", "/", "3", "100", "%", "✓", "·", "public", "layout"]
 
