@@ -1,4 +1,4 @@
-"""The numbers on sampling that §3.8 of the handout works out, computed without the solution."""
+"""The numbers on sampling of §3.8 of the handout, computed anew without the solution."""
 
 import pytest
 import torch

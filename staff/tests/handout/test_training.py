@@ -152,7 +152,7 @@ def test_clipping(maximum: float) -> None:
 
 
 def test_windows() -> None:
-    """Catches a window too many or too few: seven tokens hold four of three tokens and a target."""
+    """Catches a wrong count of windows: seven tokens hold four windows of three and a target."""
     windows = np.lib.stride_tricks.sliding_window_view(np.arange(10, 17), 4)
     printed(
         *(
