@@ -61,6 +61,7 @@ fixtures: .venv  ## Build the saved cases anew.
 
 figures: .venv  ## Draw the figures of the handout and the docs anew (the last needs Chromium).
 	$(BIN)/python -m staff.figures.handout
+	$(BIN)/python -m staff.figures.architecture
 	$(BIN)/python -m staff.figures.report
 
 clean:  ## Remove what was made.
