@@ -1,4 +1,4 @@
-"""The figure of §5 of the handout, further pieces."""
+"""The figure of §5 of the handout, going further."""
 
 from matplotlib.figure import Figure
 

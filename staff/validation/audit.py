@@ -47,7 +47,7 @@ class MistakeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     caught_by: tuple[str, ...]
     """The tests of its own task that fail."""
     margin: float | None
-    """Its error in units of the limit, in the case that shows it best; None without such a case."""
+    """Its error in units of the limit, in the case that shows it best; None if no number does."""
     feedback: str
     """What the student sees: `named`, `clue`, or `numbers` if only the comparison is shown."""
     named_wrongly: bool

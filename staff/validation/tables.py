@@ -66,9 +66,9 @@ def totals(audit: Audit) -> Iterator[str]:
     }
     false = sum(v.named_wrongly for v in audit.mistakes)
     yield (
-        f"mistakes    {losing} / {total} lose points · {number['named']} are named, "
-        f"{number['clue']} get a clue, {number['numbers']} show only numbers, "
-        f"{false} are named wrongly"
+        f"mistakes    {losing} / {total} lose points · feedback: {number['named']} named, "
+        f"{number['clue']} with a clue, {number['numbers']} with numbers only, "
+        f"{false} named wrongly"
     )
     keeping = sum(not verdict.loses for verdict in audit.alternates)
     yield f"alternates  {keeping} / {len(audit.alternates)} keep every point"
