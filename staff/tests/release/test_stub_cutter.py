@@ -114,6 +114,6 @@ def test_no_gap_is_left() -> None:
 def test_a_body_on_the_line_of_its_signature() -> None:
     """Catches a signature on the line of its body that is cut with it."""
     with pytest.raises(
-        StubError, match="line 1: the body of f stands on the line of its signature"
+        StubError, match="line 1: the body of f begins on the line of its signature"
     ):
         stubbed("def f(x: int) -> int: return x\n")
