@@ -53,11 +53,11 @@ def grade(
     device: Annotated[str, typer.Option(help="Put the inputs on cpu, cuda or mps.")] = "cpu",
     hints: Annotated[
         Hints,
-        typer.Option(help="off: numbers; nudge: also a question; full: also a known mistake."),
+        typer.Option(help="off: the numbers; nudge: also a question; full: also known mistakes."),
     ] = "full",
     scratch: Annotated[
         Policy,
-        typer.Option(help="Ready-made code: report it, enforce also takes its points, off."),
+        typer.Option(help="report: name ready-made code; enforce: also take its points; off."),
     ] = "report",
 ) -> None:
     """Grade submissions, each in its own sandbox, and write reports for each.
@@ -188,7 +188,7 @@ def audit(
         bool, typer.Option("--sandbox", help="Run every patch in the sandbox.")
     ] = False,
     noise: Annotated[
-        int, typer.Option(metavar="N", help="Round answers as N other processors might.")
+        int, typer.Option(metavar="N", help="Disturb the rounding of every answer with N seeds.")
     ] = 0,
     pairs: Annotated[int, typer.Option(metavar="N", help="Run N random pairs of mistakes.")] = 0,
     kills: Annotated[int, typer.Option(metavar="N", help="Kill and resume N training runs.")] = 0,
