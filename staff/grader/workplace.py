@@ -43,7 +43,7 @@ def workplace() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Lock a folder for the block; yield False if it isn't ours or another process has locked it."""
+    """Lock a folder for the block; yield False if it isn't ours or another process holds it."""
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

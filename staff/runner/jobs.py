@@ -62,7 +62,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     annotate: bool = False
     """Whether a failing call quotes the submission's annotations; a worker always quotes them."""
     saved: str = ""
-    """A folder of saved cases. Failing tasks run again on them, for the messages; empty for none."""
+    """A folder of saved cases, on which failing tasks run again for messages; empty for none."""
     seed: str = ""
     """The seed of the inputs that tests draw."""
     device: str = "cpu"

@@ -266,7 +266,7 @@ class TarSource(_Archive):
 
 
 class _Header(tarfile.TarInfo):
-    """A tar header that rejects an extension of megabytes, which the reader would hold in memory."""
+    """A tar header that rejects an extension of megabytes, since the reader holds it in memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:

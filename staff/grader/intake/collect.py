@@ -78,7 +78,7 @@ class _Collector:
         self._refused: list[LeftOut] = []
 
     def run(self) -> None:
-        """Copy the package and the adapters, and then the modules that any copied module imports."""
+        """Copy the package and the adapters, and then every module that a copied file imports."""
         self._look_at_the_top()
         public = self._top.get("adapters.py") is None
         self._take_folder(PACKAGE, everything=True)

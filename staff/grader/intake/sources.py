@@ -63,7 +63,7 @@ class FolderSource:
         self._top = -1
 
     def __enter__(self) -> Self:
-        """Open the top folder. If it is moved or replaced later, the opened folder is still read."""
+        """Open the top folder; it is still read if another folder gets its path later."""
         try:
             self._top = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:

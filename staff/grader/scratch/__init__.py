@@ -1,6 +1,6 @@
 """Find ready-made code in a submission: what it should have been built from scratch.
 
-`static` reads the submission's code, and `guard` watches it while it runs. `findings` combines their
-results and names the tasks concerned. `rules` holds what both need. The rubric lists the names that
-are forbidden.
+`static` reads the submission's code, and `guard` watches it while it runs. `findings` combines
+their results and names the tasks concerned. `rules` resolves the forbidden names, which the rubric
+lists.
 """

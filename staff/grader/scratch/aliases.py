@@ -18,7 +18,7 @@ _IMPORTERS = (
     "builtins.__import__",
 )
 ABSOLUTE: Final = "!"
-"""The prefix of a dotted name that begins with a module, even if the file binds that name itself."""
+"""The prefix of a dotted name that begins with a module, even if the file binds its first name."""
 
 
 class Module:
@@ -67,7 +67,7 @@ class Module:
         return ".".join([*above, *([node.module] if node.module else [])])
 
     def text(self, node: ast.expr) -> str | None:
-        """Return the value of an expression if it is a constant string, perhaps of several pieces."""
+        """Return the string that an expression is, perhaps put together from pieces, or None."""
         match node:
             case ast.Constant(value=str(value)):
                 return value

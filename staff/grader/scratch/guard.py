@@ -10,8 +10,9 @@ It runs in the process of the submission, and is installed before the submission
     guard.found()              # plain data: a list of dictionaries
 
 The guard replaces each forbidden function, method and constructor by one that looks at its caller
-and then makes the call, so that results don't change. A call from a file of the submission is noted,
-under whatever name the submission reached the function. A call from PyTorch itself is not noted.
+and then makes the call, so that results don't change. A call from a file of the submission is noted
+under the function's own name, whatever alias the submission uses. A call from PyTorch itself is not
+noted.
 The submission shares the process and could remove the guard, so a lack of notes proves nothing.
 
 A `TorchDispatchMode` would note every operator and so miss less. But with one, the suite on the
@@ -144,7 +145,7 @@ class Guard:
 
         @functools.wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            if not compiling():  # the compiler can't trace access to frames; `static` reads the code
+            if not compiling():  # the compiler can't trace frames; `static` reads the code
                 note(frame_of(1), name)
             return function(*args, **kwargs)
 
@@ -162,7 +163,7 @@ class Guard:
             self._replace(cls, method, watched)
 
     def _constructor(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """Watch a constructor; also note a subclass from the submission, whoever makes its objects."""
+        """Watch a constructor; a subclass from the submission is noted whoever makes an object."""
         compiling, note, frame_of = self._compiling, self.note, _frame
 
         @functools.wraps(function)

@@ -35,7 +35,7 @@ class ScratchFinding(msgspec.Struct, frozen=True, kw_only=True):
     """`read`: the code names it. `called`: the submission called it. `dodge`: an indirect way, such
     as `eval`, by which the code could reach a forbidden name."""
     tasks: tuple[str, ...] = ()
-    """The tasks whose points the finding concerns; empty for a dodge, which a person has to judge."""
+    """The tasks whose points are concerned; empty for a dodge, which a person has to judge."""
 
     def __str__(self) -> str:
         what = {"read": "uses", "called": "calls", "dodge": "could use anything through"}[self.how]

@@ -60,7 +60,7 @@ class Names:
         for name, _, _, value in sorted(self.members, key=lambda member: member[0].count(".")):
             self.of.setdefault(id(value), name)
         self.forbidden = lru_cache(maxsize=10_000)(self._forbidden)
-        """Return the name that reports use if a dotted name leads to something forbidden, or None."""
+        """Return the name that reports use for a forbidden dotted name; None if it is allowed."""
 
     def canonical(self, name: str) -> str | None:
         """Return the name that reports use for a name; None for a module that is not forbidden."""
@@ -111,7 +111,7 @@ def look_up(name: str) -> Any:
 
 
 def _is_own(value: Any) -> bool:
-    """Whether a value belongs to PyTorch, and is not a tool that one of its modules has imported."""
+    """Whether a value belongs to PyTorch, and is not a tool that one of its modules imports."""
     return isinstance(value, types.BuiltinFunctionType) or (
         isinstance(value, type | types.FunctionType)
         and value.__module__.startswith(("torch.nn", "torch.optim"))

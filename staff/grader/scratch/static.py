@@ -1,8 +1,8 @@
 """Find ready-made code in the source of a submission. The source is parsed and not run.
 
 Names are followed through imports, assignments and the submission's own modules, and through the
-usual indirect ways, such as `getattr`. A name in an annotation or in a call of `isinstance` does not
-count as a use. Where the source does not show what is used, the guard notes it at run time.
+usual indirect ways, such as `getattr`. A name in an annotation or in a call of `isinstance` is not
+counted as a use. What the source does not show, the guard notes at run time.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class _Reader:
                 yield self._use(node, f"{function} of {text!r}", "dodge")
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Use]:
-        """Yield the uses in an import. If the name is used later on, that line is reported instead."""
+        """Yield the uses in an import, except names whose later uses are reported."""
         for alias in node.names:
             if isinstance(node, ast.Import):
                 name, last = alias.name, alias.asname or alias.name.split(".")[0]

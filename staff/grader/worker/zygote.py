@@ -89,7 +89,7 @@ def zygote(rules: Scratch | None = None, parent: Path | None = None) -> Iterator
             yield ours.fileno()
         finally:
             assert process.stdin is not None
-            process.stdin.close()  # this ends the zygote; the kernel does it if the grader is killed
+            process.stdin.close()  # this ends the zygote, as does the end of a killed grader
             try:
                 process.wait(_LAST_SECONDS)
             except subprocess.TimeoutExpired:
@@ -155,7 +155,7 @@ class _Zygote:
             for fd in self._supervisors:
                 os.close(fd)
             self._selector.close()
-            # Two graders that run at the same time use the same numbers, so the process id is added.
+            # Graders that run at the same time use the same numbers, so the process id is added.
             number = request.plan.number + os.getppid() * _STRIDE
             plan = msgspec.structs.replace(request.plan, number=number)
             try:

@@ -77,7 +77,7 @@ def grade(
                 folder=str(folder),
                 tasks=tasks,
                 workers=Workers(
-                    line=line,
+                    zygote_socket=line,
                     plan=Confinement(
                         backend=backend, submission=str(folder), number=number, limits=LIMITS
                     ),

@@ -100,11 +100,11 @@ def test_what_is_taken(tmp_path):
         "cs336_basics/x.pth": "would run at Python's start",
         "conftest.py": "is a test, and the grader brings its own",
         "evil.pth": "would run at Python's start",
-        "json/": "bears the name of the installed module json",
+        "json/": "has the name of the installed module json",
         "pyproject.toml": "is configuration, and the grader brings its own",
         "sitecustomize.py": "would run at Python's start",
         "tests/": unneeded,
-        "torch.py": "bears the name of the installed module torch",
+        "torch.py": "has the name of the installed module torch",
         "unused.py": unneeded,
     }
     for archive in (
@@ -177,7 +177,7 @@ def test_what_is_no_file(tmp_path, what, make, name):
             assert contents(tmp_path) == FILES
         return
     expected = "a folder" if name == "cs336_basics" else "a file"
-    text = f"{tmp_path.name}: '{name}' is {what}; expected {expected}: put it there itself"
+    text = f"{tmp_path.name}: '{name}' is {what}; expected {expected}, so replace it with one"
     assert refusal(tmp_path) == text
 
 
@@ -187,7 +187,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
     (tmp_path / "adapters.py").chmod(0)
     if os.access(tmp_path / "adapters.py", os.R_OK):
         pytest.skip("the superuser reads everything")
-    text = f"{tmp_path.name}: 'adapters.py' can't be read (Permission denied); it must be there, "
+    text = f"{tmp_path.name}: 'adapters.py' can't be read (Permission denied); make it readable"
     assert refusal(tmp_path).startswith(text)
 
 
@@ -304,4 +304,4 @@ def test_a_file_without_end(tmp_path, monkeypatch):
             yield b"\0" * 100_000
 
     monkeypatch.setattr(FolderSource, "read", endless)
-    assert "makes it too large: at most 500 kB of Python in one file" in refusal(tmp_path)
+    assert "makes it too large: Python code may have at most 500 kB in" in refusal(tmp_path)

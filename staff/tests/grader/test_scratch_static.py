@@ -103,7 +103,7 @@ DODGES = {
     "string": ("import torch\ngetattr(torch.nn, 'Lin' + 'ear')", "torch.nn.Linear"),
     "import": ("__import__('to' + 'rch').nn.Linear", "__import__ of 'torch'"),
     "importlib": ("import importlib\nimportlib.import_module('torch.nn').Linear", "of 'torch.nn'"),
-    "import unknown": ("from importlib import import_module as i\ni(x)", "only shows when it runs"),
+    "import unknown": ("from importlib import import_module as i\ni(x)", "a name that is computed"),
     "eval": ("eval('x')", "eval"),
     "exec": ("exec(x)", "exec"),
     "compile": ("compile(x, 'f', 'exec')", "compile"),
@@ -111,7 +111,7 @@ DODGES = {
     "inner": ("import torch\ntorch._C._nn.silu(x)", "torch._C._nn.silu"),
     "inner, from": ("from torch import _refs as r\nr.softmax(x)", "torch._refs.softmax"),
     "modules": ("import sys\nsys.modules['torch'].nn.Linear(1, 2)", "sys.modules"),
-    "joined": ("x = 'torch' + '.' + 'nn'", "the text 'torch.nn' put together"),
+    "joined": ("x = 'torch' + '.' + 'nn'", "the assembled text 'torch.nn'"),
     "caller": ("from operator import methodcaller\nmethodcaller('softmax', -1)(x)", "'softmax'"),
     "vars": ("import torch\nvars(torch.nn)[x]", "vars of torch.nn"),
     "__dict__": ("import torch\ntorch.nn.__dict__[x]", "torch.nn.__dict__"),
@@ -246,7 +246,7 @@ def test_the_task_of_a_name(tmp_path):
     one, two, three = findings(tmp_path, RUBRIC)
     assert str(one) == "cs336_basics/ops.py:3 uses torch.softmax (softmax)"
     assert str(two) == "cs336_basics/ops.py:4 uses torch.nn.ReLU"
-    assert str(three) == "cs336_basics/ops.py:5 could reach anything by eval"
+    assert str(three) == "cs336_basics/ops.py:5 could use anything through eval"
 
 
 def test_points_are_taken():
@@ -296,7 +296,7 @@ def test_what_follows(tmp_path):
     grade = Grade(submission="ada", run=run, fixtures="f", left_out=left, scratch=found)
     write_grade(grade, tmp_path / "grade.json")
     assert read_grade(tmp_path / "grade.json") == grade
-    said = "Not from scratch (a person decides; the handout says what may be used):"
+    said = "Not from scratch (a person decides; the handout lists what may be used):"
     assert notes(grade) == [said, f"  {line}", "", "Not used:", "  conftest.py is a test", ""]
     assert notes(Grade(submission="ada", run=run, fixtures="f")) == []
 

@@ -59,7 +59,7 @@ def test_all_messages_together_are_cut():
     tests = failing("x" * 3_000, count=1_000)
     assert len(tests) == 1_000
     assert sum(len(line) for test in tests for line in test.lines) < REPORT_BYTES + 50_000
-    assert tests[-1].lines == ("left out: this report is full",)
+    assert tests[-1].lines == ("this message is left out, since the report is full",)
     assert {test.state for test in tests} == {W}
     assert sum(test.picture is not None for test in tests) == PICTURES
 
