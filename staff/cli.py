@@ -1,4 +1,4 @@
-"""The command line of instructors and graders: `cs336 …`."""
+"""`cs336 …`: the command line for instructors and graders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.harness.rubric import read_rubric
 from tests.harness.terminal import as_ascii
 
 app = typer.Typer(
-    help="Grade submissions, and keep the assignment in step with its solution.",
+    help="Grade submissions, and keep stubs and saved cases up to date with the solution.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -33,7 +33,7 @@ fixtures_app = typer.Typer(help="The saved cases that the tests read.", no_args_
 app.add_typer(fixtures_app, name="fixtures")
 
 console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write.")]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write to.")]
 
 
 @app.command()
@@ -43,28 +43,29 @@ def grade(
     ],
     out: Out = Path("grades"),
     fixtures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Grade on these cases, not on fresh ones.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Grade on the cases in this folder, not on fresh ones."),
     ] = None,
     seed: Annotated[str, typer.Option(help="Seed of the fresh cases; grade.json records it.")] = "",
     sandbox: Annotated[
-        str, typer.Option(help="auto, namespaces, bwrap, landlock, process, or mock for none.")
+        str, typer.Option(help="auto, namespaces, bwrap, landlock, process; mock confines nothing.")
     ] = "auto",
-    device: Annotated[str, typer.Option(help="Where inputs are put: cpu, cuda or mps.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Put the inputs on cpu, cuda or mps.")] = "cpu",
     hints: Annotated[
         Hints,
-        typer.Option(help="How much a failure says: the numbers, a question too, the mistake too."),
+        typer.Option(help="off: the numbers; nudge: also a question; full: also known mistakes."),
     ] = "full",
     scratch: Annotated[
         Policy,
-        typer.Option(help="What isn't from scratch: reported, without points, or not looked for."),
+        typer.Option(help="report: name ready-made code; enforce: also take its points; off."),
     ] = "report",
 ) -> None:
-    """Grade submissions, each in a sandbox of its own, and write a report for each.
+    """Grade submissions, each in its own sandbox, and write reports for each.
 
-    The cases are drawn anew for every batch, so that answers which were written down in advance
-    earn nothing. A batch that was stopped goes on where it was when it is started again.
+    Every batch draws its cases anew, so that answers which were written down in advance earn
+    nothing. If a batch was stopped, start it again with the same arguments to continue it.
 
-    Exit status: 0 if every submission was graded, 1 if some could not be, 2 for wrong use.
+    Exit status: 0 if every submission was graded, 1 if some could not be graded, 2 for wrong use.
     """
     from staff.grader.grade import Settings
     from staff.grading import Listener, grade_batch
@@ -82,7 +83,7 @@ def grade(
 
 @app.command()
 def examples(out: Out = Path("build/examples")) -> None:
-    """Write the example submissions: stubs, a first week's work, the solution."""
+    """Write three example submissions: the stubs, the work of a first week, and the solution."""
     from staff.release.examples import write_examples
 
     for folder in write_examples(out):
@@ -92,41 +93,45 @@ def examples(out: Out = Path("build/examples")) -> None:
 @app.command()
 def stubs(
     check: Annotated[
-        bool, typer.Option("--check", help="Only compare; exit 1 on a difference.")
+        bool, typer.Option("--check", help="Only compare; exit with status 1 on a difference.")
     ] = False,
 ) -> None:
-    """Cut the stubs of the repository's root from the solution."""
+    """Cut the stubs in the repository's root from the solution."""
     from staff.release.stubs import cut, out_of_step, write
 
     texts = cut(SOLUTION, read_rubric())
     stale = out_of_step(texts, ROOT)
     if check and stale:
-        console.print(f"out of step with the solution: {', '.join(stale)} · run `cs336 stubs`")
+        console.print(f"stubs differ from the solution: {', '.join(stale)} · run `cs336 stubs`")
         raise typer.Exit(1)
     if stale:
         write(texts, ROOT)
         for name in set(stale) - texts.keys():
             (ROOT / name).unlink()
-    console.print(f"stubs in step with the solution: {len(texts)} files, {len(stale)} rewritten")
+    console.print(f"stubs match the solution: {len(texts)} files, {len(stale)} rewritten")
 
 
 @fixtures_app.command()
 def build(
     out: Out = FIXTURES,
-    seed: Annotated[str, typer.Option(help="Seed of the inputs.")] = "2026",
+    seed: Annotated[str, typer.Option(help="The seed of the inputs.")] = "2026",
     task: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="Only this task (repeatable).")
+        list[str] | None, typer.Option(metavar="ID", help="Build only this task (repeatable).")
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every task, also those that are in step.")
+        bool, typer.Option("--all", help="Build every task, even if its sources have not changed.")
     ] = False,
     sample: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Measure one patch in N, keep the others.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Measure one patch in N; keep what is stored of the others."
+        ),
     ] = 1,
 ) -> None:
-    """Draw the inputs, ask the oracle, hold the solution against it, and write the files.
+    """Build the saved cases and write them.
 
-    Without --task or --all, the files are built whose sources have changed.
+    For each task, draw inputs, compute the expected values with the oracle, and compare the
+    solution with them. Without --task or --all, build only the tasks whose sources have changed.
     """
     from staff.fixtures.build import build_files, stale_tasks
     from staff.fixtures.draft import write_files
@@ -136,7 +141,7 @@ def build(
     if not tasks and not everything:
         tasks = list(stale_tasks(out))
         if not tasks:
-            console.print("every file is in step with its sources; --all builds them all the same")
+            console.print("every file is up to date; --all builds all files anyway")
             return
         console.print(f"{len(tasks)} of {len(rubric.tasks)} files are stale: {', '.join(tasks)}")
     with _Progress("building") as progress:
@@ -153,17 +158,17 @@ def check(
         int, typer.Option(metavar="N", min=1, help="Measure one patch in N; all by default.")
     ] = 1,
 ) -> None:
-    """Build anew in memory and compare; exit 1 if anything would change."""
+    """Build the saved cases in memory and compare; exit with status 1 if any would change."""
     found = _differences(sample)
     if found:
-        console.print(f"{len(found)} differences · run `cs336 fixtures build` to take them over")
+        console.print(f"{len(found)} differences · run `cs336 fixtures build` to accept them")
         raise typer.Exit(1)
-    console.print("fixtures in step with the oracle and the solution")
+    console.print("the fixtures match the oracle and the solution")
 
 
 @fixtures_app.command()
 def diff() -> None:
-    """Say what a new build would change, and by how much."""
+    """Show what a new build would change, and by how much."""
     if not _differences(sample=1):
         console.print("a new build would change nothing")
 
@@ -181,44 +186,49 @@ def _differences(sample: int) -> list[str]:
 @app.command()
 def audit(
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="Every patch through the sandbox.")
+        bool, typer.Option("--sandbox", help="Run every patch in the sandbox.")
     ] = False,
     noise: Annotated[
-        int, typer.Option(metavar="SEEDS", help="Answers as other processors round them.")
+        int, typer.Option(metavar="N", help="Disturb the rounding of every answer with N seeds.")
     ] = 0,
-    pairs: Annotated[int, typer.Option(metavar="N", help="N random pairs of mistakes.")] = 0,
+    pairs: Annotated[int, typer.Option(metavar="N", help="Run N random pairs of mistakes.")] = 0,
     kills: Annotated[int, typer.Option(metavar="N", help="Kill and resume N training runs.")] = 0,
-    frames: Annotated[int, typer.Option(metavar="N", help="Send the grader N odd frames.")] = 0,
+    frames: Annotated[
+        int, typer.Option(metavar="N", help="Send the grader N malformed frames.")
+    ] = 0,
     mutants: Annotated[
-        bool, typer.Option("--mutants", help="General mutants of the solution (an hour).")
+        bool, typer.Option("--mutants", help="Run general mutants of the solution (an hour).")
     ] = False,
     file: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Mutate only this file (repeatable).")
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All of these but the mutants.")
+        bool, typer.Option("--all", help="Run all checks except --mutants.")
     ] = False,
     part: Annotated[
         list[int] | None, typer.Option(metavar="N", help="Audit only this part (repeatable).")
     ] = None,
     whole: Annotated[
-        bool, typer.Option("--whole", help="Run every test on every mistake, not a sample.")
+        bool, typer.Option("--whole", help="Run every test on every mistake, not only a sample.")
     ] = False,
     figure: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the margins into an SVG.")
+        Path | None, typer.Option(metavar="FILE", help="Draw the margins into this SVG file.")
     ] = None,
     by_case: Annotated[
         bool, typer.Option("--by-case", help="Draw a row for each case, not for each task.")
     ] = False,
     proof: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the result into a Markdown page.")
+        Path | None, typer.Option(metavar="FILE", help="Write the result to this Markdown page.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    fixtures: Annotated[Path, typer.Option(metavar="DIR", help="The saved cases.")] = FIXTURES,
+    fixtures: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder of the saved cases.")
+    ] = FIXTURES,
 ) -> None:
-    """Prove that the suite catches what it should, and nothing else; exit 1 if it falls short.
+    """Check that the suite catches every mistake and accepts every right answer.
 
-    Without an option every mistake and every alternate runs through the suite in process.
+    Without an option, every mistake and every alternate runs through the suite in this process.
+    Exit status: 0 if every promise holds, 1 if one does not.
     """
     from msgspec.structs import replace
 
@@ -230,7 +240,9 @@ def audit(
     rubric = read_rubric()
     parts = {known.number for known in rubric.parts}
     if unknown := sorted(set(part or ()) - parts):
-        raise UsageError(f"there is no part {unknown[0]}; there are {', '.join(map(str, parts))}")
+        raise UsageError(
+            f"there is no part {unknown[0]}; the parts are {', '.join(map(str, parts))}"
+        )
     plan = Plan(
         sandbox=sandbox,
         noise=noise,
@@ -266,23 +278,23 @@ def audit(
             for line in (str(section), *(f"  {figure}" for figure in section.figures)):
                 console.print(line, markup=False)
             for subject, problem in section.problems:
-                console.print(f"  falls short: {subject}: {problem}", markup=False)
+                console.print(f"  fails: {subject}: {problem}", markup=False)
     raise typer.Exit(0 if all(section.holds for section in sections) else 1)
 
 
 def _write_json(found: object) -> None:
-    """Write a result to standard output, as UTF-8 whatever the terminal has."""
+    """Write a result to standard output, as JSON in UTF-8 whatever encoding the terminal has."""
     import msgspec
 
     sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
 
 
 class UsageError(HarnessError):
-    """The command was called with something that can't be."""
+    """A command got an argument that is not valid."""
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line and exit status 2."""
+    """Run the command line; an expected error is printed as one line, with exit status 2."""
     codecs.register_error("cs336", _spelled_out)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -290,38 +302,42 @@ def main() -> None:
     try:
         app()
     except (HarnessError, OSError) as error:
-        said = _in_words(error) if isinstance(error, OSError) else str(error)
-        Console(stderr=True, highlight=False).print(f"cs336: {said}", markup=False, soft_wrap=True)
+        message = _message(error) if isinstance(error, OSError) else str(error)
+        stderr = Console(stderr=True, highlight=False)
+        stderr.print(f"cs336: {message}", markup=False, soft_wrap=True)
         sys.exit(2)
 
 
-def _in_words(error: OSError) -> str:
-    """What the system refused, and where; files that we write are named by their writers."""
+def _message(error: OSError) -> str:
+    """Return one line that says what the system refused, and where.
+
+    An error about a report names its file, so an error without a name is about a temporary file.
+    """
     where = error.filename or f"the temporary folder {tempfile.gettempdir()}"
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    rest = "; make room and start again: what is done is kept" if full else ""
+    rest = "; free some space and start again: finished work is kept" if full else ""
     return f"{where}: {error.strerror or error}{rest}"
 
 
 def _spelled_out(error: UnicodeError) -> tuple[str, int]:
-    """Replace what the terminal's encoding lacks; an error handler for `codecs`."""
+    """Replace characters that the terminal's encoding lacks; an error handler for `codecs`."""
     assert isinstance(error, UnicodeEncodeError)
     return as_ascii(error.object[error.start : error.end]), error.end
 
 
 class _Progress(Progress):
-    """A progress line on the terminal; silent where there is none."""
+    """A progress line on the terminal; it shows nothing if standard error is no terminal."""
 
     def __init__(self, what: str) -> None:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         console = Console(stderr=True)
         super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._line = self.add_task(what, total=None)
+        self._activity = self.add_task(what, total=None)
 
     def say(self, what: str, done: int = 0, total: int = 0) -> None:
-        """Say what is going on, and how much of it is done."""
+        """Show the current activity, and how much of it is done."""
         count = f" {done}/{total}" if total else ""
-        self.update(self._line, description=f"{what}{count}")
+        self.update(self._activity, description=f"{what}{count}")
 
 
 if __name__ == "__main__":

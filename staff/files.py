@@ -1,4 +1,4 @@
-"""Files that are whole, or as they were; folders that cost little, and that go."""
+"""Write files whole, find a quick folder for temporary files, and remove any folder."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ import tempfile
 from pathlib import Path
 
 _MEMORY = Path("/dev/shm")
-_ROOM = 1 << 30
+_HEADROOM = 1 << 30
+"""Bytes of memory that must be free before temporary files are put there."""
 
 
 def quick_folder() -> Path | None:
-    """Where to make many small files that are soon gone: in memory, where there is room.
+    """Return a folder in memory, for many small files that are soon removed, or None.
 
-    None stands for where temporary files go otherwise.
+    None means the usual temporary folder: memory has no such folder, or too little of it is free.
     """
     with contextlib.suppress(OSError):
-        if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
+        if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free > _HEADROOM:
             return _MEMORY
     return None
 
 
 def write_whole(file: Path, content: bytes) -> None:
-    """Write a file so that it is either the old one or the new one, whenever this is stopped.
+    """Write a file so that it holds its old or its new content, even if this is interrupted.
 
     Raises:
-        OSError: it can't be written; the error names it.
+        OSError: the file can't be written; the error names the file.
     """
     new = None
     try:
@@ -50,7 +51,7 @@ def write_whole(file: Path, content: bytes) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder that a submission may have filled: unreadable, or deeper than Python goes."""
+    """Remove a folder, even if a submission made it unreadable or too deep for Python to walk."""
     with contextlib.suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():

@@ -1,4 +1,4 @@
-"""A batch from submissions to reports: draw cases, grade each submission, write what is known."""
+"""Grade a batch of submissions: draw the cases, grade each submission, write its reports."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.harness.rubric import read_rubric
 
 
 class Listener(msgspec.Struct, frozen=True):
-    """Who is told how a batch goes."""
+    """The functions that report the progress of a batch to a person."""
 
     say: Callable[[str], None]
-    """Is told something that is worth a line."""
+    """Prints one line of text."""
     progress: Callable[[str, int, int], None]
-    """Is told what is being done, how many are done, and of how many."""
+    """Shows the current activity, how many submissions are done, and how many there are."""
 
 
 def grade_batch(
@@ -39,22 +39,23 @@ def grade_batch(
     fixtures: Path | None,
     listener: Listener,
 ) -> list[Grade]:
-    """Grade submissions, write the reports of each into `out`, and give the grades in order.
+    """Grade submissions, write the reports of each into `out`, and return the grades in order.
 
     Args:
         submissions: folders, zips or tars.
-        out: where the reports go.
+        out: the folder that the reports are written to.
         settings: how to grade; its seed is that of the fresh cases.
         sandbox: the backend, or `auto`.
-        fixtures: the folder of cases to grade on; None for fresh ones.
-        listener: is told how it goes.
+        fixtures: the folder of the cases to grade on; None for fresh cases.
+        listener: reports the progress.
 
     Raises:
-        HarnessError: a submission isn't there, the cases, the sandbox or the device can't be had.
+        HarnessError: a submission does not exist; or the cases, the sandbox or the device are not
+            available.
     """
     missing = [path for path in submissions if not path.exists()]
     if missing:
-        raise HarnessError(f"there is no {missing[0]}; name folders, zips or tars that exist")
+        raise HarnessError(f"{missing[0]} does not exist; name folders, zips or tars that do")
     rubric = read_rubric()
     for task in rubric.tasks:
         Fixtures(fixtures or FIXTURES).task(task.id)
@@ -64,17 +65,17 @@ def grade_batch(
     cases = str(fixtures.resolve()) if fixtures else ""
     batch, goes_on = begin(out, Batch(**named, cases=cases, sandbox=backend.name))
     if goes_on:
-        listener.say(f"going on with the batch that was stopped in {out}/")
+        listener.say(f"continuing the batch that was stopped in {out}/")
     order, grades = unique_names(submissions), dict[str, Grade]()
-    with workplace() as place:
+    with workplace() as temporary:
         how = Grading(
-            cases=fixtures or _draw(place / "cases", batch.seed, listener),
+            cases=fixtures or _draw(temporary / "cases", batch.seed, listener),
             saved=None if fixtures else FIXTURES,
             rubric=rubric,
             backend=backend,
             **batch.settings,
         )
-        gc.freeze()  # what is loaded stays, and is no garbage to look for beside each submission
+        gc.freeze()  # what is loaded stays loaded; the collector need not scan it again and again
         for done in grade_all(submissions, how, lambda *found: batch.kept(out, *found)):
             write_reports(done, rubric, out / done.submission)
             grades[done.submission] = done
@@ -85,9 +86,9 @@ def grade_batch(
 
 def _draw(cases: Path, seed: str, listener: Listener) -> Path:
     listener.progress("drawing fresh cases", 0, 0)
-    cases.mkdir(0o700)  # the answers: for nobody else, whoever may enter the folder above
-    files, stayed = fresh_files(FIXTURES, seed)
-    for case in stayed:
-        listener.say(f"no fresh case had room, the saved one stands: {case}")
+    cases.mkdir(0o700)  # it holds the answers, and every user may enter the folder above it
+    files, unchanged = fresh_files(FIXTURES, seed)
+    for case in unchanged:
+        listener.say(f"{case}: no fresh case had enough headroom, so the saved case is used")
     write_files(files, cases)
     return cases

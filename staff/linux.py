@@ -1,4 +1,4 @@
-"""The system calls of Linux that Python 3.11 lacks."""
+"""System calls of Linux that Python 3.11 does not offer."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if os.uname().machine == "aarch64":
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces for fresh ones.
+    """Move this process into new namespaces.
 
     Raises:
-        OSError: the kernel, or a container around us, doesn't allow it.
+        OSError: the kernel or the surrounding container does not allow it.
     """
     _check(_LIBC.unshare(ctypes.c_int(flags)), "unshare")
 
@@ -49,7 +49,7 @@ def mount(source: str, target: Path, kind: str, flags: int = 0, options: str = "
 
 
 def bind_read_only(source: Path, target: Path) -> None:
-    """Show a folder or file at another place, read-only, with all that is mounted below it.
+    """Mount a folder or file at a second path, read-only, with everything mounted below it.
 
     Raises:
         OSError: it is not allowed.
@@ -68,7 +68,7 @@ def bind_read_only(source: Path, target: Path) -> None:
 
 
 def pivot_root(new: Path) -> None:
-    """Make `new` the root of this mount namespace, and let go of the old one.
+    """Make `new` the root of this mount namespace, and unmount the old root.
 
     Raises:
         OSError: it is not allowed.
@@ -80,7 +80,7 @@ def pivot_root(new: Path) -> None:
 
 
 def die_with_parent() -> None:
-    """Have SIGKILL sent to this process when its parent ends."""
+    """Make the kernel send SIGKILL to this process when its parent ends."""
     prctl(_PR_SET_PDEATHSIG, 9)
 
 
@@ -90,29 +90,33 @@ def adopt_orphans() -> None:
 
 
 def hide(*, hidden: bool = True) -> None:
-    """Keep other processes of the same user from reading this one, or tracing it."""
+    """Keep other processes of the same user from reading or tracing this one, or allow it again."""
     prctl(_PR_SET_DUMPABLE, int(not hidden))
 
 
 def forbid_users() -> None:
-    """Let nobody below the user namespace just entered make another one.
+    """Forbid further user namespaces inside the one that this process has just entered.
 
-    Whoever makes one has every privilege in it: file systems of any size, to begin with.
+    A process has every privilege in a user namespace that it makes. It could, for example, mount
+    a file system of any size.
     """
     Path("/proc/sys/user/max_user_namespaces").write_text("0")
 
 
 def bound_privileges() -> None:
-    """Let no program that is started from here have a capability; needs one, so it comes first."""
+    """Keep programs that this process starts from getting a capability.
+
+    This needs a capability itself, so call it before `drop_privileges`.
+    """
     for capability in range(64):
         _LIBC.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
 
 
 def drop_privileges() -> None:
-    """Let go of every capability, for good, and of ways to gain any.
+    """Drop every capability for good, and every way to get one.
 
     Raises:
-        OSError: some would be left.
+        OSError: a capability could not be dropped.
     """
     head = struct.pack("<Ii", 0x20080522, 0)
     _check(_LIBC.capset(head, struct.pack("<6I", 0, 0, 0, 0, 0, 0)), "capset")
@@ -121,31 +125,36 @@ def drop_privileges() -> None:
 
 
 LANDLOCK_SIGNALS = 6
-"""The first version of Landlock that keeps signals from strangers."""
+"""The first version of Landlock that can forbid signals to processes that it does not restrict."""
 
 
 def landlock_version() -> int:
-    """The version of Landlock that the kernel speaks; 0 where it has none."""
+    """Return the version of Landlock that the kernel supports; 0 if it has none."""
     found = _LIBC.syscall(ctypes.c_long(_LANDLOCK[0]), None, ctypes.c_size_t(0), ctypes.c_uint(1))
     return max(0, int(found))
 
 
 def landlock(readable: list[Path], writable: list[Path]) -> None:
-    """Bar this process from every file but these.
+    """Forbid this process every file except these.
 
-    Where the kernel can, also from TCP, and from signals to whoever isn't barred likewise.
+    If the kernel can, also forbid TCP, and signals and abstract sockets to processes that do not
+    have the same restriction.
+
+    Args:
+        readable: files and folders that may be read and executed.
+        writable: files and folders that may be read and written.
 
     Raises:
         OSError: the kernel has no Landlock.
     """
     version = landlock_version()
     if version < 1:
-        raise OSError("no Landlock")
+        raise OSError("the kernel has no Landlock")
     every = (1 << (13 + (version >= 2) + (version >= 3))) - 1
     reading = 0b1101  # execute, read a file, read a folder
-    network, strangers = 0b11, 0b11  # bind and connect of TCP; abstract sockets and signals
+    network, scoped = 0b11, 0b11  # bind and connect of TCP; abstract sockets and signals
     size = 24 if version >= LANDLOCK_SIGNALS else 16 if version >= 4 else 8
-    rules = struct.pack("<QQQ", every, network, strangers)[:size]
+    rules = struct.pack("<QQQ", every, network, scoped)[:size]
     ruleset = _LIBC.syscall(
         ctypes.c_long(_LANDLOCK[0]), rules, ctypes.c_size_t(len(rules)), ctypes.c_uint(0)
     )
@@ -172,7 +181,7 @@ def landlock(readable: list[Path], writable: list[Path]) -> None:
 
 
 def prctl(option: int, value: int, pointer: bytes = b"") -> None:
-    """Change something about this process.
+    """Set an attribute of this process.
 
     Raises:
         OSError: it is not allowed.

@@ -1,4 +1,4 @@
-"""Where things stand in the repository."""
+"""Paths of the repository's main folders."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""The grader: submissions in, grades and reports out. It knows nothing about Transformers."""
+"""The grader turns submissions into grades. It knows nothing about Transformers."""

@@ -1,7 +1,7 @@
-"""A batch that was stopped goes on where it was: nothing is lost, and nothing graded twice.
+"""A stopped batch can be continued: no grade is lost, and no submission is graded twice.
 
-While a batch runs, `batch.json` in its folder says how it grades. A grade counts as done when its
-`grade.json` stands there whole, with the same seed, settings and submission.
+While a batch runs, `batch.json` in its folder records how it grades. A submission counts as graded
+if its `grade.json` is complete and records the same settings, sandbox and digest of the submission.
 """
 
 from __future__ import annotations
@@ -23,13 +23,20 @@ class Batch(Settings, frozen=True, kw_only=True):
     """How the submissions of one batch are graded."""
 
     cases: str
-    """The folder of the cases that were given; empty for fresh ones."""
+    """The folder of the given cases; empty if the cases are fresh."""
     sandbox: str
+    """The name of the backend that confines the submissions."""
 
     def kept(self, out: Path, name: str, digest: str) -> Grade | None:
-        """The grade that this batch has given to a submission before it was stopped, if any.
+        """Return the grade that a submission got before this batch was stopped, or None.
 
-        What could not be graded is tried again: the reason may be the one that stopped the batch.
+        A submission that could not be graded is tried again, since its problem may have the same
+        cause as the stop of the batch.
+
+        Args:
+            out: the folder of the batch.
+            name: the name of the submission.
+            digest: the digest of the submission; see `digest_of`.
         """
         try:
             grade = read_grade(out / name / "grade.json")
@@ -41,14 +48,14 @@ class Batch(Settings, frozen=True, kw_only=True):
 
 
 def begin(out: Path, wanted: Batch) -> tuple[Batch, bool]:
-    """Begin a batch in a folder, or go on with one that was stopped there.
+    """Begin a batch in a folder, or continue the one that was stopped there.
 
     Args:
         out: the folder.
-        wanted: how to grade; fresh cases without a seed get one.
+        wanted: how to grade; if its cases are fresh and it has no seed, a seed is drawn.
 
     Returns:
-        the batch, and whether it goes on.
+        The batch, and whether it continues a stopped one.
     """
     try:
         found = msgspec.json.decode((out / FILE).read_bytes(), type=Batch)
@@ -66,12 +73,12 @@ def begin(out: Path, wanted: Batch) -> tuple[Batch, bool]:
 
 
 def finish(out: Path) -> None:
-    """A batch is done: the next one in the same folder begins anew."""
+    """Remove the record of a finished batch, so that the next one in its folder begins anew."""
     (out / FILE).unlink(missing_ok=True)
 
 
 def digest_of(intake: Intake) -> str:
-    """Tell submissions apart by what a grade needs of them."""
+    """Return a digest of the files that are graded; equal files have equal digests."""
     digest = hashlib.sha256()
     for name in sorted(intake.taken):
         content = (intake.folder / name).read_bytes()

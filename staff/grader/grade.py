@@ -1,4 +1,4 @@
-"""The grade of a submission: the model that every report is a function of."""
+"""The grade of a submission, as data. Every report is computed from it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ FORMAT = 2
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided about how to grade: by a batch, for each of its grades."""
+    """The settings of a batch; each of its grades records them."""
 
     seed: str = ""
-    """Of the fresh cases, which it makes again, and of what tests draw; empty on given cases."""
+    """The seed of the fresh cases and of the inputs that tests draw; empty if cases are given."""
     device: str = "cpu"
-    """Where inputs are put."""
+    """The device that inputs are put on."""
     hints: Hints = "full"
-    """How much the messages are to say."""
+    """How much the messages reveal."""
     policy: Policy = "report"
-    """What follows where a submission isn't from scratch: at `enforce` its tasks lose points."""
+    """What a finding of ready-made code leads to: `report` shows it, `enforce` also takes the
+    points of its tasks, `off` doesn't look for any."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """These alone."""
+        """The settings as keyword arguments, without the fields of a subclass."""
         return {name: getattr(self, name) for name in Settings.__struct_fields__}
 
 
@@ -39,34 +40,35 @@ class Grade(Settings, frozen=True, kw_only=True):
 
     format: int = FORMAT
     submission: str
-    """Its name: that of its folder or archive."""
+    """The name of the submission: that of its folder or archive."""
     run: SuiteRun
+    """The run of the suite that decides the points."""
     digest: str = ""
-    """Of what was graded: the same files give the same."""
+    """A digest of the graded files: equal files have equal digests."""
     fixtures: str
-    """Where the cases came from: `fresh`, or the name of a folder."""
+    """Where the cases came from: `fresh`, or the name of their folder."""
     sandbox: str = ""
-    """The backend that confined the submission."""
+    """The name of the backend that confined the submission."""
     protections: tuple[str, ...] = ()
-    """What was in force, for a person to read."""
+    """The protections that were in force, as texts for a person."""
     left_out: tuple[LeftOut, ...] = ()
-    """What was handed in and not used."""
+    """The files and folders that were handed in and not used."""
     scratch: tuple[ScratchFinding, ...] = ()
-    """What the submission uses of what it was to build itself."""
+    """The source lines that use ready-made code for what the student had to build."""
 
     @property
     def graded(self) -> bool:
-        """False where the submission could not be graded, which is no zero."""
+        """Whether the submission could be graded. If not, that is not a grade of zero points."""
         return self.run.result is not None
 
 
 def write_grade(grade: Grade, file: Path) -> None:
-    """Write a grade as JSON, for a person to read and a program to load."""
+    """Write a grade as indented JSON."""
     write_whole(file, msgspec.json.format(msgspec.json.encode(grade), indent=2) + b"\n")
 
 
 def read_grade(file: Path) -> Grade:
-    """Read what `write_grade` wrote.
+    """Read a grade that `write_grade` wrote.
 
     Raises:
         msgspec.MsgspecError: the file is not a grade.

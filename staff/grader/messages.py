@@ -1,7 +1,7 @@
-"""Messages: points come from cases that nobody has seen, what is said of them from the saved ones.
+"""The messages of a grade: fresh cases decide the points, and saved cases supply the messages.
 
-A student has the saved cases and can repeat what is said about them. Of a fresh case something is
-said only where the saved ones are right.
+A student can reproduce a message about the saved cases. A message about a fresh case is shown only
+if the saved ones are right.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ from msgspec.structs import replace
 
 from tests.harness.results import Failure, SuiteResult, TaskResult, TestResult
 
-ONLY_FRESH = "right on the saved cases, and wrong on fresh ones of the same kind"
+ONLY_FRESH = "the answers are right on the saved cases and wrong on fresh cases of the same kind"
+"""The message of a test that fails on fresh cases alone."""
 
 
 def in_words_of(fresh: SuiteResult, saved: SuiteResult | None) -> SuiteResult:
-    """Keep the points of one result, and let its failing tests say what they say in the other.
+    """Return the result on fresh cases with the messages of the result on saved cases.
 
-    A test that fails on fresh cases alone says so.
+    A test that fails on fresh cases alone gets the message `ONLY_FRESH`.
+
+    Args:
+        fresh: the result that decides the points.
+        saved: the result on the saved cases of the tasks that fail; None if none of them was run.
     """
     words = {task.id: task for task in saved.tasks} if saved else {}
     tasks = tuple(_task(t, words[t.id]) if t.id in words else t for t in fresh.tasks)
@@ -27,8 +32,8 @@ def _task(fresh: TaskResult, saved: TaskResult) -> TaskResult:
     if not fresh.state.failed:
         return fresh
     tests = {test.name: test for test in saved.tests}
-    told = tuple(_test(t, tests.get(t.name)) if t.state.failed else t for t in fresh.tests)
-    return replace(fresh, tests=told, diagnoses=saved.diagnoses)
+    shown = tuple(_test(t, tests.get(t.name)) if t.state.failed else t for t in fresh.tests)
+    return replace(fresh, tests=shown, diagnoses=saved.diagnoses)
 
 
 def _test(fresh: TestResult, saved: TestResult | None) -> TestResult:

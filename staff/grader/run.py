@@ -1,4 +1,4 @@
-"""Grade submissions: each in a sandbox of its own, as many at a time as there are cores."""
+"""Grade submissions, each in its own sandbox and as many at a time as there are cores."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from tests.harness.rubric import Rubric, Scratch
 from tests.harness.submission import first_line
 
 _GRACE = 60.0
-"""Seconds that the trusted side of a run may take on top of the submission's."""
+"""Seconds that the trusted side of a run may take in addition to the submission's time."""
 
 
 class Grading(Settings, frozen=True, kw_only=True):
-    """How a batch is graded, and with what."""
+    """How a batch is graded, and with which rubric, cases and backend."""
 
     rubric: Rubric
     cases: Path
-    """The folder of cases that decide."""
+    """The folder of the cases that decide the points."""
     backend: Backend
-    """What confines the submissions."""
+    """The backend that confines the submissions."""
     saved: Path | None = None
-    """The folder of cases whose messages are told; none where `cases` tells them itself."""
+    """The folder of the cases that supply the messages; None if `cases` supplies them itself."""
 
     @property
     def rules(self) -> Scratch | None:
-        """What the guard beside a submission is to note."""
+        """The rules for the guard that runs beside a submission; None if no guard runs."""
         return None if self.policy == "off" else self.rubric.scratch
 
     def grade(
@@ -54,7 +54,18 @@ class Grading(Settings, frozen=True, kw_only=True):
         digest: str = "",
         calls: Sequence[Call] = (),
     ) -> Grade:
-        """The grade of a run, with what there is to know about how it came to be."""
+        """Make the grade of a run.
+
+        Args:
+            name: the name of the submission.
+            run: the run.
+            intake: the copy of the submission; None if it could not be opened.
+            digest: the digest of the copy.
+            calls: the calls that the guard noted during the run.
+
+        Raises:
+            OSError: the disk is full.
+        """
         found: tuple[ScratchFinding, ...] = ()
         if intake is not None and self.policy != "off":
             try:
@@ -75,8 +86,16 @@ class Grading(Settings, frozen=True, kw_only=True):
             **self.settings,
         )
 
-    def job(self, name: str, folder: Path, number: int, line: int | None) -> Job:
-        """What the warm side is to do for one submission; `line` leads to the workers, if any."""
+    def job(self, name: str, folder: Path, number: int, zygote_socket: int | None) -> Job:
+        """Make the job that runs the suite on one submission.
+
+        Args:
+            name: the name of the submission.
+            folder: the copy of the submission.
+            number: a number that no other submission of the batch has.
+            zygote_socket: the file descriptor of the zygote's socket; with None, the submission
+                is imported in the process of the tests.
+        """
         limits = self.rubric.limits
         seconds = 2 * limits.suite_seconds + _GRACE
         plan = Confinement(
@@ -89,8 +108,10 @@ class Grading(Settings, frozen=True, kw_only=True):
             name=name,
             folder=str(folder),
             bridge=None
-            if line is None
-            else Workers(line=line, plan=plan, suite_seconds=limits.suite_seconds).spec(),
+            if zygote_socket is None
+            else Workers(
+                zygote_socket=zygote_socket, plan=plan, suite_seconds=limits.suite_seconds
+            ).spec(),
             annotate=True,
             saved=str(self.saved or ""),
             seed=self.seed,
@@ -105,20 +126,21 @@ def grade_all(
     how: Grading,
     kept: Callable[[str, str], Grade | None] = lambda _name, _digest: None,
 ) -> Iterator[Grade]:
-    """Grade submissions, and yield each grade as it comes.
+    """Grade submissions, and yield each grade as soon as it is known.
 
     Args:
         paths: folders or archives.
         how: how to grade them.
-        kept: gives the grade that a submission has already, from its name and its digest.
+        kept: takes the name and the digest of a submission, and returns the grade that it
+            already has, or None.
     """
     with contextlib.ExitStack() as stack:
-        place = stack.enter_context(workplace())
+        temporary = stack.enter_context(workplace())
         taken: dict[str, Intake] = {}
         digests: dict[str, str] = {}
         for path, name in zip(paths, unique_names(paths), strict=True):
             try:
-                intake = stack.enter_context(opened(path, place))
+                intake = stack.enter_context(opened(path, temporary))
             except Exception as error:  # noqa: BLE001 - no submission may stop the others
                 yield how.grade(name, SuiteRun(problem=_problem(error)))
                 continue
@@ -129,20 +151,22 @@ def grade_all(
                 taken[name] = intake
         if not taken:
             return
-        gc.freeze()  # what is loaded by now stays, and needn't be walked for garbage ever again
-        line = None if how.backend.name == "mock" else stack.enter_context(zygote(how.rules, place))
+        gc.freeze()  # what is loaded by now stays loaded, so the collector can skip it
+        zygote_socket = None
+        if how.backend.name != "mock":
+            zygote_socket = stack.enter_context(zygote(how.rules, temporary))
         jobs = [
-            how.job(name, intake.folder, number, line)
+            how.job(name, intake.folder, number, zygote_socket)
             for number, (name, intake) in enumerate(taken.items())
         ]
-        for outcome in run_jobs(jobs, how.cases, {"TMPDIR": str(place)}):
+        for outcome in run_jobs(jobs, how.cases, {"TMPDIR": str(temporary)}):
             name = outcome.name
             calls = msgspec.json.decode(outcome.noted, type=tuple[Call, ...])
             yield how.grade(name, with_messages(outcome), taken[name], digests[name], calls)
 
 
 def with_messages(outcome: Outcome) -> SuiteRun:
-    """What a run came to, in the words of the saved cases where it was run on them too."""
+    """Return the run of an outcome, with messages from the saved cases if it was run on them."""
     run = outcome.run
     if run.result is None:
         return run
@@ -150,7 +174,7 @@ def with_messages(outcome: Outcome) -> SuiteRun:
 
 
 def unique_names(paths: Sequence[Path]) -> list[str]:
-    """Name the submissions; of two that some file system takes for one the second gets a number."""
+    """Name the submissions; a name that some file system takes for an earlier one gets a number."""
     names, taken = [], {sameness(FILE)}
     for path in paths:
         name, number = name_of(path), 2
@@ -162,13 +186,14 @@ def unique_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _problem(error: Exception) -> str:
-    """Why one submission can't be graded.
+    """Return the reason why one submission can't be graded.
 
     Raises:
-        OSError: a disk is full, which concerns all of them.
+        OSError: the disk is full, which concerns every submission.
     """
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         raise error
     if isinstance(error, SubmissionError):
         return str(error)
-    return f"the grader can't deal with it ({type(error).__name__}: {first_line(error)})"
+    what = f"{type(error).__name__}: {first_line(error)}"
+    return f"the grader failed on this submission ({what}); report this error of the grader"

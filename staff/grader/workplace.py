@@ -1,6 +1,7 @@
-"""The temporary folder of one run: it goes with the run or, where that was killed, with the next.
+"""The temporary folder of one run of the grader.
 
-Whoever works in one holds a lock on it, which ends with the process, however that ends.
+A run removes its folder when it ends. If a run is killed, the next run removes the folder. A run
+holds a lock on its folder; the system releases the lock when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -19,39 +20,42 @@ _PREFIX = "cs336-run-"
 
 @contextlib.contextmanager
 def workplace() -> Iterator[Path]:
-    """A new folder that others may enter, and not list; those left by killed runs are removed."""
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with _held(left) as mine:
+    """Make a temporary folder for the block; first remove the folders that killed runs left.
+
+    Other users may enter the folder, so that workers can reach their files, but not list it.
+    """
+    for leftover in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with _locked(leftover) as mine:
             if mine:
-                remove(left)
+                remove(leftover)
     while True:
-        place = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-        with _held(place) as mine:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+        with _locked(folder) as mine:
             if not mine:
-                continue  # somebody took it for one that was left
-            place.chmod(0o711)
+                continue  # another run took it for a leftover, and removes it
+            folder.chmod(0o711)
             try:
-                yield place
+                yield folder
             finally:
-                remove(place)
+                remove(folder)
             return
 
 
 @contextlib.contextmanager
-def _held(folder: Path) -> Iterator[bool]:
-    """Lock a folder; false where it isn't ours, or somebody else is at work in it."""
+def _locked(folder: Path) -> Iterator[bool]:
+    """Lock a folder for the block; yield False if it isn't ours or another process holds it."""
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         yield False
         return
     try:
-        yield os.fstat(fd).st_uid == os.geteuid() and _locked(fd) and _still(folder, fd)
+        yield os.fstat(fd).st_uid == os.geteuid() and _lock(fd) and _is_at(folder, fd)
     finally:
         os.close(fd)
 
 
-def _locked(fd: int) -> bool:
+def _lock(fd: int) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -59,8 +63,8 @@ def _locked(fd: int) -> bool:
     return True
 
 
-def _still(folder: Path, fd: int) -> bool:
-    """Whether the folder that was opened stands there still."""
+def _is_at(folder: Path, fd: int) -> bool:
+    """Whether the path still leads to the folder that was opened."""
     try:
         return os.path.samestat(folder.lstat(), os.fstat(fd))
     except OSError:

@@ -1,4 +1,4 @@
-"""Reports: one module each, all of them functions of a grade."""
+"""Reports, one module for each form. Each report is a function of a grade."""
 
 from __future__ import annotations
 
@@ -20,10 +20,19 @@ __all__ = ["gradescope", "junit", "markdown", "page", "table", "text", "write_re
 
 
 def write_reports(grade: Grade, rubric: Rubric, folder: Path) -> None:
-    """Write every report of a grade into a folder of its own.
+    """Write every report of a grade into a folder.
 
-    `grade.json` and `results.json` hold every task, and the platform hides what the rubric says
-    is not visible; the others are read as they are, so they leave it out.
+    `grade.json` and `results.json` hold every task: staff read the first, and the platform hides
+    the tasks of the second that the rubric does not make visible. Students read the other reports
+    directly, so these leave such tasks out.
+
+    Args:
+        grade: the grade.
+        rubric: the assignment.
+        folder: the folder to write to; it is made if it does not exist.
+
+    Raises:
+        OSError: a report can't be written; the error names the file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     whole = bounded(grade)
@@ -37,4 +46,4 @@ def write_reports(grade: Grade, rubric: Rubric, folder: Path) -> None:
     }
     for name, content in reports.items():
         write_whole(folder / name, content.encode())
-    write_grade(whole, folder / "grade.json")  # the last: where it stands, all of them do
+    write_grade(whole, folder / "grade.json")  # written last: if it exists, all others do

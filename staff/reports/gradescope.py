@@ -1,4 +1,4 @@
-"""`results.json`, the form in which Gradescope reads a grade."""
+"""`results.json`: a grade in the form that Gradescope reads."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.harness.rubric import Rubric
 
 
 def gradescope(grade: Grade, rubric: Rubric) -> dict[str, Any]:
-    """One entry for each task, with the visibility that the rubric gives it.
+    """Return the content of `results.json`: one entry for each task, with its visibility.
 
-    A bonus is extra credit as the platform has it: a score out of no points, which lifts the total
-    and not what can be had. One that wasn't begun is shown without a score, neither right nor
-    wrong.
+    A bonus is extra credit: its `max_score` is 0, so that its score raises the total but not the
+    possible points. A bonus that was not started has no status, so the platform shows it as neither
+    right nor wrong.
 
-    A submission that could not be graded has no score there either: the platform then shows it
-    as such to the staff, and no zero stands in the gradebook.
+    A submission that could not be graded has no score. The platform then shows staff that the
+    autograder failed, and the gradebook gets no zero.
     """
     report: dict[str, Any] = {
         "execution_time": grade.run.seconds,

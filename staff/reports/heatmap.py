@@ -1,9 +1,9 @@
-"""Heat maps: a picture of numbers as shapes, which the page's template draws as SVG.
+"""Heat maps turn a picture of numbers into shapes, which the page's template draws as SVG.
 
-Colours are classes, so that the style sheet may choose them for light and dark; the shapes of one
-colour are one path, which keeps a map of 32 × 32 below 20 kB. No meaning hangs on colour alone:
-small maps show the numbers, large ones mark signs and what is not finite, and the worst value has
-a frame.
+Each colour is a CSS class, so that the style sheet can choose it for light and for dark. The cells
+of one colour form one path, which keeps a map of 32 × 32 below 20 kB. No information is shown by
+colour alone: small maps show the numbers, large maps mark signs and values that are not finite, and
+the worst value has a frame.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from tests.harness.results import Number, Picture, Rows
 
 LEVELS = 5
 """Steps of colour on either side of zero."""
-_ROOM_FOR_NUMBERS = (12, 8)
-"""The most rows and columns that show their numbers."""
+_MOST_NUMBERED = (12, 8)
+"""The most rows and columns of a map that shows its numbers."""
 _WITH_NUMBER = (38, 25)
-"""Width and height of a cell with a number in it."""
+"""Width and height, in pixels, of a cell that shows its number."""
 _SIDES, _PANEL = (9, 24), 304
-"""The least and the greatest side of other cells, and the width that they share."""
+"""In pixels: the least and the greatest side of other cells, and the width of all columns."""
 _MARGIN = (22, 16)
-"""Room for the indices, left and above."""
+"""Pixels for the indices, to the left and above."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """Some characters, centred on a point."""
+    """A short text, centred on a point."""
 
     x: float
     y: float
@@ -38,36 +38,40 @@ class Text:
 
 @dataclass(frozen=True)
 class Panel:
-    """One map: what to draw, and what it says to those who can't see it."""
+    """One map: its shapes, and a description for readers who can't see it."""
 
     title: str
     says: str
+    """The description, which a screen reader reads."""
     width: int
     height: int
     fills: dict[str, str]
-    """Paths of cells, under the name of their colour: `p5` … `z` … `n5`, `strange`."""
+    """The paths of the cells, keyed by colour: `p5` … `p1`, `z`, `n1` … `n5`, `none`, `strange`."""
     marks: str
-    """One path of small signs."""
+    """One path with the sign of each cell that shows no number."""
     numbers: list[Text]
     indices: list[Text]
     worst: tuple[int, int, int, int]
-    """Frame of the worst value: x, y, width, height."""
+    """The frame of the worst value: x, y, width, height."""
     largest: str
-    """The number at the strong end of the colours; "" where there is no scale."""
+    """The number that the strongest colour stands for; "" if the map has no scale."""
 
 
 _MOST = 6
-"""Characters of a number."""
+"""The most characters of a number."""
 _COMMON = (0.1, 1e4)
-"""Sizes of numbers that need no exponent."""
+"""The range of scales whose numbers are written without an exponent."""
 _EXPONENT = re.compile(r"e(?:\+|(-))0*")
 
 Value = Callable[[int, int], Number | None]
-"""What stands in a row and a column; None for nothing to see."""
+"""Returns the value of a cell, given its row and column; None leaves the cell empty."""
 
 
 def panels(picture: Picture) -> list[Panel]:
-    """Got, expected and difference; the places alone where there are no numbers."""
+    """Return the maps of a picture: got, expected and difference.
+
+    If the picture has no numbers, there is one map, which shows where the answer differs.
+    """
     wrong = sum(map(sum, picture.wrong))
     of = sum(map(len, picture.wrong))
     count = f"{wrong} of {of} values differ"
@@ -99,8 +103,9 @@ def short(value: Number, scale: float = 0.0, *, signed: bool = False) -> str:
 
     Args:
         value: the number.
-        scale: the largest of its neighbours: where it is of common size, all get the same decimals.
-        signed: write a plus, too.
+        scale: the largest number of the map; if it is of common size, all numbers of the map get
+            the same number of decimals. 0 for no scale.
+        signed: write the sign of positive numbers too.
     """
     if isinstance(value, str):
         return value.replace("-", "−").replace("inf", "∞")
@@ -113,11 +118,11 @@ def short(value: Number, scale: float = 0.0, *, signed: bool = False) -> str:
 
 
 class _Grid:
-    """The cells of a picture, and where they lie."""
+    """The cells of a picture, with their sizes and positions."""
 
     def __init__(self, picture: Picture, *, numbers: bool = True) -> None:
         self.rows, self.columns = len(picture.wrong), len(picture.wrong[0])
-        most_rows, most_columns = _ROOM_FOR_NUMBERS
+        most_rows, most_columns = _MOST_NUMBERED
         self.numbers = numbers and self.rows <= most_rows and self.columns <= most_columns
         side = max(_SIDES[0], min(_SIDES[1], _PANEL // self.columns))
         self.width, self.height = _WITH_NUMBER if self.numbers else (side, side)
@@ -130,7 +135,15 @@ class _Grid:
     def panel(
         self, title: str, says: str, value: Value, scale: float = 0.0, *, signed: bool = False
     ) -> Panel:
-        """Draw what `value` gives; `signed` marks the sign of each."""
+        """Draw one map.
+
+        Args:
+            title: its title.
+            says: the rest of its description.
+            value: returns the value of a cell.
+            scale: the size of a number with the strongest colour.
+            signed: show the sign of every number.
+        """
         fills: dict[str, list[str]] = {}
         marks, numbers = [], []
         for row in range(self.rows):
@@ -160,10 +173,11 @@ class _Grid:
         )
 
     def corner(self, row: int, column: int) -> tuple[int, int]:
+        """Return the position of a cell's upper left corner."""
         return _MARGIN[0] + column * self.width, _MARGIN[1] + row * self.height
 
     def indices(self) -> list[Text]:
-        """Every index where there is room, every eighth where there isn't."""
+        """Return the indices of rows and columns: all of them on wide cells, else every eighth."""
         every = 1 if self.width >= _MARGIN[0] else 8
         start, texts = self.picture.start, []
         for column in range(0, self.columns, every):
@@ -185,7 +199,7 @@ def _colour(value: Number | None, scale: float) -> str:
 
 
 def _mark(value: Number | None, x: float, y: float, size: int) -> str:
-    """A cross for what is no number, a plus or a minus for the others, two sizes wide."""
+    """Return the path of a mark: a cross for NaN and infinity, otherwise a plus or a minus."""
     both = 2 * size
     if isinstance(value, str):
         left, top, bottom = x - size, y - size, y + size

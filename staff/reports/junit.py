@@ -1,4 +1,4 @@
-"""JUnit XML, which continuous integration reads: a suite for each task, a case for each test."""
+"""JUnit XML, for continuous integration: a suite for each task, and a case for each test."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _OUTCOMES = {
     State.NOT_RUN: "error",
     State.NOT_OFFERED: "skipped",
 }
-"""What is not passed, and counts, is never shown as skipped, but a bonus that nobody began."""
+"""The element for each state. A counted test that did not pass is never `skipped`, except a bonus
+that was not started."""
 
 
 def junit(grade: Grade, rubric: Rubric) -> str:
-    """The grade as JUnit XML; one erroneous case where the submission could not be graded."""
+    """Return a grade as JUnit XML. Without a result, there is one case with an error."""
     root = ET.Element("testsuites", name=rubric.title, time=f"{grade.run.seconds:.3f}")
     if grade.run.result is None:
         suite = ET.SubElement(root, "testsuite", name="submission")
@@ -44,15 +45,15 @@ def _suite(root: ET.Element, task: TaskResult) -> None:
         ET.SubElement(properties, "property", name=name, value=points_text(points))
     if task.bonus:
         ET.SubElement(properties, "property", name="bonus", value="true")
-    told = {d.tests[0]: words.diagnosis_lines(d, task.id) for d in task.diagnoses if d.tests}
+    diagnosed = {d.tests[0]: words.diagnosis_lines(d, task.id) for d in task.diagnoses if d.tests}
     for test in task.tests:
         case = ET.SubElement(suite, "testcase", classname=task.id, name=test.name)
-        lines = [*told.get(test.name, ()), *words.test_lines(task, test)]
+        lines = [*diagnosed.get(test.name, ()), *words.test_lines(task, test)]
         _outcome(case, test, lines, bonus=task.bonus)
 
 
 def _outcome(case: ET.Element, test: TestResult, lines: list[str], *, bonus: bool) -> None:
-    """Write how a test ended; a diagnosis stands with the first test that it explains."""
+    """Write how a test ended. `lines` begins with a diagnosis if this is the first test of one."""
     if test.state is State.PASSED:
         return
     kind = _OUTCOMES[test.state]
@@ -66,7 +67,7 @@ def _outcome(case: ET.Element, test: TestResult, lines: list[str], *, bonus: boo
 
 
 def _count(element: ET.Element, suites: list[ET.Element]) -> None:
-    """Write the number of cases, and of each outcome, that the format asks for."""
+    """Write the number of cases and of each outcome into an element, as the format requires."""
     for attribute, tag in (
         ("tests", "testcase"),
         ("failures", "failure"),

@@ -1,4 +1,4 @@
-"""Markdown, for the summary page of a CI run."""
+"""The report as Markdown, for the summary page of a CI run."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
 
 
 def markdown(grade: Grade, rubric: Rubric) -> str:
-    """The points, a table of the tasks, and what went wrong, three tests a task.
+    """Return the points, the next step, a table of the tasks, and a few failing tests of each task.
 
-    What a student wrote stands escaped, or in a fence that it can't close.
+    Text from a submission is escaped, or put into a code fence that it can't close.
     """
     name, result = _plain(grade.submission), grade.run.result
     if result is None:

@@ -1,4 +1,4 @@
-"""What a report says beside the points: what isn't from scratch, and what wasn't used."""
+"""Notes of a report beside the points: ready-made code, and files that were not used."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ _SHOWN = 10
 
 
 def notes(grade: Grade) -> list[str]:
-    """The lines; none where there is nothing to say."""
+    """Return the notes as lines of text; no lines if there is nothing to note."""
     lines = []
     if grade.scratch:
-        follows = "no points for its tasks" if grade.policy == "enforce" else "a person decides"
-        lines += [f"Not from scratch ({follows}; the handout says what may be used):"]
+        effect = "its tasks get no points" if grade.policy == "enforce" else "a person decides"
+        lines += [f"Not from scratch ({effect}; the handout lists what may be used):"]
         lines += [*_some([str(finding) for finding in grade.scratch]), ""]
-    told = [left for left in grade.left_out if not left.why.startswith("is not needed")]
-    if told:
-        lines += ["Not used:", *_some([f"{left.name} {left.why}" for left in told]), ""]
+    left_out = [entry for entry in grade.left_out if not entry.why.startswith("is not needed")]
+    if left_out:
+        lines += ["Not used:", *_some([f"{entry.name} {entry.why}" for entry in left_out]), ""]
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The table of many grades, for whoever runs the grader."""
+"""The table of all grades of a batch, for the person who runs the grader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.harness.results import (
 
 
 def table(grades: list[Grade]) -> Table:
-    """One line a submission: its points and what there is to know."""
+    """Return a table with one row for each submission: its points and the state of its tasks."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bold")
     with_bonus = any(it.run.result and it.run.result.bonus.possible for it in grades)
     for column in ("submission", "points", "share", *["bonus"] * with_bonus, "state"):
@@ -46,9 +46,9 @@ def _wrong(task: TaskResult) -> str:
 
 
 def _state(result: SuiteResult) -> str:
-    waiting = sum(task.state is State.NOT_STARTED and not task.bonus for task in result.tasks)
-    said = [_wrong(task) for task in result.tasks if task.state.failed]
-    said += [f"{waiting} not started"] if waiting else []
-    # Its share is of fewer points: nobody should earn them all by handing in the other layout.
-    aside = ["public layout"] if result.layout == "public" else []
-    return " · ".join([*(said or ["✓"]), *aside])
+    not_started = sum(task.state is State.NOT_STARTED and not task.bonus for task in result.tasks)
+    states = [_wrong(task) for task in result.tasks if task.state.failed]
+    states += [f"{not_started} not started"] if not_started else []
+    # The public layout offers fewer points, so a full share of them must not look like all points.
+    layout = ["public layout"] if result.layout == "public" else []
+    return " · ".join([*(states or ["✓"]), *layout])

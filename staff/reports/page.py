@@ -1,4 +1,4 @@
-"""The student's page: one HTML file that needs nothing else, not even a script."""
+"""The student's page: one HTML file that loads no other file and runs no script."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.harness.rubric import Rubric
 
 _HERE = Path(__file__).parent
 OPEN = 3
-"""Failing tests of a task that are shown at once; the others unfold."""
+"""The number of failing tests of a task that are shown at once; the others are folded away."""
 _NAMES = {
     State.PASSED: "done",
     State.WRONG: "wrong",
@@ -30,29 +30,29 @@ _NAMES = {
 }
 
 
-class Told(NamedTuple):
-    """What one diagnosis says."""
+class Explanation(NamedTuple):
+    """The texts of one diagnosis, as the page shows them."""
 
     lines: list[str]
     nudge: str
     elsewhere: str
-    """The task to go to, if it is another."""
+    """The task where the mistake is, if it is another one; otherwise empty."""
 
 
 def page(grade: Grade, rubric: Rubric) -> str:
-    """The whole report of one submission."""
+    """Return the page of one submission."""
     result = grade.run.result
-    known = {"grade": grade, "rubric": rubric, "style": _style()}
+    shared = {"grade": grade, "rubric": rubric, "style": _style()}
     if result is None:
-        return _template("ungraded.html.j2").render(known)
+        return _template("ungraded.html.j2").render(shared)
     step = terminal.next_task(result)
     failing = [task for task in result.tasks if task.fails]
     return _template("page.html.j2").render(
-        known,
+        shared,
         result=result,
-        parts=[(part, _part(result, part.number)) for part in rubric.parts],
+        parts=[(part, _tasks(result, part.number)) for part in rubric.parts],
         failing=failing,
-        told={task.id: _told(task) for task in failing},
+        explanations={task.id: _explanations(task) for task in failing},
         drawn={task.id: _drawn(task) for task in failing},
         step=step,
         todo=terminal.what_to_do(step, rubric, result.layout) if step else "",
@@ -62,22 +62,22 @@ def page(grade: Grade, rubric: Rubric) -> str:
     )
 
 
-def _part(result: SuiteResult, number: int) -> list[TaskResult]:
-    return [task for task in result.tasks if task.part == number]
+def _tasks(result: SuiteResult, part: int) -> list[TaskResult]:
+    return [task for task in result.tasks if task.part == part]
 
 
 def _drawn(task: TaskResult) -> dict[str, list[Panel]]:
-    """Heat maps under the names of tests: one for what a diagnosis explains, else the first few."""
+    """Return heat maps, keyed by test: one if the task has a diagnosis, otherwise the first few."""
     most = 1 if task.diagnoses else OPEN
     pictures = [(t.name, t.failure.picture) for t in task.failing if t.failure]
     drawn = [(name, picture) for name, picture in pictures if picture is not None][:most]
     return {name: panels(picture) for name, picture in drawn}
 
 
-def _told(task: TaskResult) -> list[Told]:
-    """What each diagnosis says, without words that the page writes itself."""
+def _explanations(task: TaskResult) -> list[Explanation]:
+    """Return the texts of each diagnosis; the page labels a nudge, so it is kept apart."""
     return [
-        Told(
+        Explanation(
             lines=words.diagnosis_lines(replace(d, nudge="") if d.task == task.id else d, task.id),
             nudge=d.nudge if d.task == task.id else "",
             elsewhere=d.task if d.task != task.id else "",
@@ -87,7 +87,7 @@ def _told(task: TaskResult) -> list[Told]:
 
 
 def _prose(text: str) -> Markup:
-    """Escape a text, and set what stands between backticks as code."""
+    """Escape a text, and set the parts between backticks as code."""
     pieces = text.split("`")
     if len(pieces) % 2 == 0:
         return escape(text)

@@ -1,4 +1,4 @@
-"""What a report may hold: text that every format can carry, no more than fits, nothing hidden."""
+"""Limits for reports: printable text of bounded size, and only the tasks that students may see."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from tests.harness.rubric import Rubric
 from tests.harness.words import failure_lines
 
 NAME_BYTES = 200
+"""The most bytes of a submission's name."""
 MESSAGE_BYTES = 4_000
-"""Of one test."""
+"""The most bytes of the message of one test."""
 REPORT_BYTES = 400_000
-"""Of the messages of one submission together; points and states are never cut."""
+"""The most bytes of all messages of one submission. Points and states are never cut."""
 PICTURES = 40
-"""Of one submission."""
+"""The most pictures of one submission."""
 _CUT = " … (cut)"
-_FULL = "left out: this report is full"
+_FULL = "this message is left out, since the report is full"
 
 
 def bounded(grade: Grade) -> Grade:
-    """Make every text printable, and cut what is too long."""
+    """Make every text of a grade printable, cut long texts, and leave out excess pictures."""
     problem = grade.run.problem
     run = replace(
         grade.run,
@@ -33,7 +34,7 @@ def bounded(grade: Grade) -> Grade:
 
 
 def shown_to_student(grade: Grade, rubric: Rubric) -> Grade:
-    """Leave out the tasks that a student may not see, and their points."""
+    """Return the grade without the tasks that a student may not see, and without their points."""
     result = grade.run.result
     if result is None:
         return grade
@@ -42,7 +43,7 @@ def shown_to_student(grade: Grade, rubric: Rubric) -> Grade:
 
 
 def not_shown(result: SuiteResult, rubric: Rubric) -> str:
-    """Say how many tasks of the rubric a result leaves out; "" where it has them all."""
+    """Return a sentence that counts the tasks that a result leaves out; "" if it has them all."""
     missing = len(rubric.tasks) - len(result.tasks)
     if not missing:
         return ""
@@ -50,7 +51,7 @@ def not_shown(result: SuiteResult, rubric: Rubric) -> str:
 
 
 def clipped(text: str, most: int) -> str:
-    """Cut a text to so many bytes of UTF-8, and say so."""
+    """Cut a text to at most this many bytes of UTF-8, with a mark at the cut."""
     content = text.encode("utf-8", "replace")
     if len(content) <= most:
         return text
@@ -96,22 +97,22 @@ def _bounded_frame(frame: Frame, left: _Budget) -> Frame | None:
 
 
 def _size(test: TestResult) -> int:
-    """Bytes of what one test says."""
+    """Return the bytes of the message of one test."""
     failure = test.failure
     return sum(len(line.encode()) + 1 for line in failure_lines(failure)) if failure else 0
 
 
 class _Budget:
-    """The bytes of one message; texts are cut, and those that come too late are left out."""
+    """The byte budget of one message. Texts that exceed it are cut, and later ones left out."""
 
     def __init__(self, most: int) -> None:
         self._left = most - len(_CUT.encode()) - 1
 
     def take(self, text: str) -> str | None:
-        """A text, printable, as far as there are bytes left for it; None where there are none."""
+        """Return a text, printable and cut to the rest of the budget; None if nothing is left."""
         if self._left <= 0:
             return None
-        # Cut before the work as well as after it: the text may be huge.
+        # The text may be huge, so it is cut before it is made printable as well as afterwards.
         content = printable(text[: MESSAGE_BYTES + 1]).encode()
         short = content[: self._left].decode("utf-8", "ignore")
         cut = len(content) > self._left

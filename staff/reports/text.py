@@ -1,4 +1,4 @@
-"""The text report: what the student would read in a terminal."""
+"""The report as plain text, like the output of `pytest` in a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.harness.rubric import Rubric
 
 
 def text(grade: Grade, rubric: Rubric) -> str:
-    """Every failure, the table, and the next step."""
+    """Return every failure, the table of tasks, the notes and the next step."""
     result = grade.run.result
     if result is None:
         return f"Could not be graded: {grade.run.problem}\n"

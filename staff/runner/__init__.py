@@ -1,1 +1,1 @@
-"""The suite, many times: jobs, and the process that forks a child for each."""
+"""The runner runs the suite many times, each time in a child of one preloaded process."""

@@ -1,4 +1,4 @@
-"""The environment of the processes that fork."""
+"""The environment variables of the processes that fork."""
 
 ENVIRONMENT = {
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -7,5 +7,5 @@ ENVIRONMENT = {
     "MALLOC_MMAP_THRESHOLD_": "268435456",
     "MALLOC_TOP_PAD_": "16777216",
 }
-"""Children share the cores, so a thread that waits must not spin; and what a child freed it will
-need again, so it isn't given back."""
+"""Settings of OpenMP and of `malloc`. Children share the cores, so a thread that waits must not
+spin. A child soon needs the memory again that it freed, so `malloc` keeps that memory."""

@@ -1,11 +1,14 @@
-"""The process that runs the suite many times: `python -m staff.runner.forks`.
+"""The preloaded runner: one process that runs the suite many times.
 
-It imports torch and collects the tests once, and then forks a child for each submission, which
-runs the tests and sends back what it saw. The parent runs no tensor operation, since OpenMP's
-threads don't survive a fork. A child reaches the submission over the bridge that the job names;
-where it names none, the child imports the submission, which is for code of our own.
+`python -m staff.runner.forks CASES` imports PyTorch and collects the tests once. Then it forks a
+child for each job. The child runs the tests on the job's submission and returns an outcome. The
+parent runs no tensor operation, since OpenMP's threads don't survive a fork.
 
-Jobs come in on standard input, one JSON list; outcomes go out on standard output, a line each.
+A child reaches the submission over the bridge that the job names. If the job names none, the child
+imports the submission itself, which is safe only for code that we trust.
+
+The process reads the jobs from standard input, as one JSON list. It writes the outcomes to standard
+output, one line of JSON each.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ import torch
 
 from staff import linux
 from staff.paths import ROOT, TESTS
-from staff.runner import preloaded  # noqa: F401 - children find it loaded
+from staff.runner import preloaded  # noqa: F401 - loaded here for all children
 from staff.runner.jobs import Job, Observations, Outcome, SuiteRun
 from tests.harness.bridge import Bridge
 from tests.harness.diagnosis import Evidence
@@ -43,24 +46,24 @@ from tests.harness.results import SuiteResult
 from tests.harness.submission import Submission
 
 _HEADROOM = 4 << 30
-"""Bytes of address space that a run may take beside what it starts with."""
+"""Bytes of address space that a run may add to what it starts with."""
 _IDLE = (
     *("cacheprovider", "capture", "faulthandler", "logging", "setuponly", "setupplan"),
     *("subtests", "threadexception", "unittest", "warnings"),
 )
-"""Plugins of pytest that have nothing to do here, though some would look at every test."""
+"""Plugins of pytest that a run does not need; some of them would inspect every test."""
 
 
 @runtime_checkable
 class Noting(Protocol):
-    """A bridge that has something to say beside the answers."""
+    """A bridge that takes notes beside the answers."""
 
     def noted(self) -> Sequence[Any]:
-        """What it has to say."""
+        """Return the notes."""
 
 
 class _Forks:
-    """A pytest plugin that runs the collected tests once for each job, each time in a fork."""
+    """A pytest plugin that runs the collected tests once for each job, each time in a child."""
 
     def __init__(self, jobs: Sequence[Job], out: int) -> None:
         self._waiting = list(reversed(jobs))
@@ -70,13 +73,14 @@ class _Forks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         fixtures = session.config.stash[SUITE].fixtures
-        # Read and worked out once, and not by every child.
+        # Read and computed once here, and not again by every child.
         for task in filter(None, {task_of(item) for item in session.items}):
             fixtures.signatures(task)
         for item in session.items:
             _ = item.location
-        session.config.pluginmanager.unregister(name="terminalreporter")  # nobody would see it
-        # What stands now stays: children needn't walk it for garbage, nor copy its pages.
+        session.config.pluginmanager.unregister(name="terminalreporter")  # its output goes nowhere
+        # What is loaded now stays loaded. If children searched it for garbage, they would copy
+        # its pages.
         gc.collect()
         gc.freeze()
         with selectors.DefaultSelector() as selector:
@@ -126,7 +130,7 @@ class _Forks:
 
 @dataclass
 class _Child:
-    """A child that runs."""
+    """A running child."""
 
     job: Job
     pid: int
@@ -135,7 +139,7 @@ class _Child:
 
 
 def _lost(child: _Child, status: int) -> bytes:
-    """The outcome of a job whose child ended without one."""
+    """Return the outcome of a job whose child ended without sending one."""
     late = time.monotonic() > child.ends
     why = f"the suite took longer than {child.job.seconds:g} seconds"
     run = SuiteRun(problem=why if late else f"the suite's process ended with status {status}")
@@ -153,7 +157,7 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     suite.shake(job.noise)
     if job.capability:
         suite.problem = _compute_with(job.capability)
-    gc.disable()  # a child is gone before garbage matters
+    gc.disable()  # a child ends before its garbage matters
     if sys.platform == "linux":
         _bound_memory()
     suite.open(_connect(job))
@@ -189,16 +193,17 @@ def _connect(job: Job) -> Callable[[Submission, str], Bridge]:
 
 
 def _compute_with(capability: str) -> str | None:
-    """Choose the vector unit before the first tensor operation; says why where it can't be had."""
+    """Choose the vector unit before the first tensor operation; return the problem, if any."""
     os.environ["ATEN_CPU_CAPABILITY"] = capability
     unit = torch.backends.cpu.get_cpu_capability().lower()
     return None if unit == capability else f"tensor operations run on {unit}, not on {capability}"
 
 
 def _bound_memory() -> None:
-    """Let what would take all memory fail its test: a submission that runs here, or the test.
+    """Limit the memory of this process, so that a test that would fill the machine fails instead.
 
-    An answer may be small and what is made of it huge: a count of each id up to the largest.
+    Not only a submission can need much memory: an answer may be small, and what a test computes
+    from it huge, such as a count of every id up to the largest.
     """
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + _HEADROOM
@@ -211,7 +216,7 @@ def _run_items(session: pytest.Session, items: Sequence[pytest.Item]) -> None:
 
 
 def _on_saved(session: pytest.Session, result: SuiteResult, saved: Path) -> SuiteResult | None:
-    """Run the tasks that fail once more, on saved cases; None where none fails."""
+    """Run the failing tasks again on saved cases; return None if no task fails."""
     suite = session.config.stash[SUITE]
     failing = {task.id for task in result.tasks if task.state.failed}
     if not failing:
@@ -251,9 +256,9 @@ def _nested(evidence: Mapping[str, Evidence]) -> Observations:
 
 
 def main() -> None:
-    """Run the jobs that come in."""
+    """Run the jobs that arrive on standard input."""
     if sys.platform == "linux":
-        linux.hide()  # where workers run as the same user, they can't read this process
+        linux.hide()  # a worker that runs as the same user must not read this process
         linux.die_with_parent()
     warnings.simplefilter("ignore")
     jobs = msgspec.json.decode(sys.stdin.buffer.read(), type=list[Job])

@@ -1,7 +1,7 @@
-"""The suite, many times: what one run is told, what it saw, and how many runs are asked for.
+"""Jobs and outcomes: what one run of the suite is asked to do, and what it observed.
 
-`run_jobs` starts one process, which imports torch and collects the tests once and then forks a
-child for each job (`staff.runner.forks`). Grading, fixtures and validation all run the suite so.
+`run_jobs` starts one process, which imports PyTorch and collects the tests once and then forks a
+child for each job (`staff.runner.forks`). Grading, fixtures and validation run the suite this way.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from tests.harness.fingerprints import Seen
 from tests.harness.results import SuiteResult
 
 Observations = dict[str, dict[str, dict[str, Seen]]]
-"""What came out, under task, test and saved case ("" for a test that has none)."""
+"""Observed answers, keyed by task, test and saved case ("" for a test that has none)."""
 
 
 class BridgeSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How a child reaches a submission that it must not import itself."""
 
     connect: str
-    """The function that makes the bridge, as `package.module:name`: it is called with the
+    """The function that makes the bridge, as `package.module:name`. It is called with the
     submission, the device and `options`."""
     options: msgspec.Raw
+    """Settings of the bridge, as JSON."""
     descriptors: tuple[int, ...] = ()
-    """File descriptors that the child inherits for it."""
+    """File descriptors that the child inherits for the bridge."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,71 +42,77 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     folder: str
-    """The submission."""
+    """The folder of the submission."""
     tasks: tuple[str, ...] = ()
-    """The tasks whose tests are run; all of them where none is named."""
+    """The tasks whose tests are run; empty for all tasks."""
     cases_only: bool = False
     """Run only the tests that read saved cases."""
     threads: tuple[int, ...] = (1,)
-    """Numbers of threads for tensor operations: with all but the first, only saved cases run."""
+    """The numbers of threads for tensor operations. The tests run once with each number; from the
+    second number on, only those that read saved cases."""
     capability: str = ""
-    """ATEN_CPU_CAPABILITY: the vector unit of tensor operations, if not the processor's best."""
+    """The vector unit of tensor operations, as a value of ATEN_CPU_CAPABILITY; empty for the
+    processor's best."""
     noise: int = 0
-    """Seeds of noise: with each, every answer is seen once more as another processor might
-    round it."""
+    """The number of noise seeds. For each of them, every answer is observed once more, rounded as
+    another processor might round it."""
     bridge: BridgeSpec | None = None
-    """How to reach the submission; none imports it in the child, for code of our own."""
+    """How to reach the submission. With None, the child imports it, which is safe only for code
+    that we trust."""
     annotate: bool = False
-    """Quote the submission's annotations where a call raises; a worker always does."""
+    """Whether a failing call quotes the submission's annotations; a worker always quotes them."""
     saved: str = ""
-    """A folder of saved cases that failing tasks are run on once more, for their messages."""
+    """A folder of saved cases, on which failing tasks run again for messages; empty for none."""
     seed: str = ""
-    """Of the inputs that tests draw."""
+    """The seed of the inputs that tests draw."""
     device: str = "cpu"
-    """Where inputs are put."""
+    """The device that inputs are put on."""
     hints: Hints = "full"
-    """How much a failure says."""
+    """How much a message reveals."""
     seconds: float = 3600.0
-    """Wall time, after which the child is killed."""
+    """Wall time in seconds, after which the child is killed."""
 
 
 class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run of the suite came to: a result, or the reason why there is none."""
+    """The result of one run of the suite, or the reason why there is none."""
 
     result: SuiteResult | None = None
     problem: str | None = None
+    """The reason why there is no result; None if there is one."""
     seconds: float = 0.0
-    """Wall time."""
+    """Wall time in seconds."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run of the suite saw."""
+    """What one run of the suite observed."""
 
     name: str
+    """The name of the job."""
     run: SuiteRun
     seen: Observations = {}
+    """The observed answers."""
     shaken: tuple[Observations, ...] = ()
-    """The same for each seed of noise."""
+    """The answers once more for each seed of noise."""
     on_saved: SuiteResult | None = None
-    """The failing tasks once more, on the cases of `Job.saved`."""
+    """The result of the failing tasks on the cases of `Job.saved`; None if they were not run."""
     noted: msgspec.Raw = msgspec.Raw(b"[]")
-    """What the bridge has to say beside the answers; its maker knows how to read it."""
+    """The notes of the bridge, as JSON; the code that chose the bridge knows their type."""
     capability: str = ""
-    """The vector unit, where the job named one."""
+    """The vector unit that the job named."""
 
 
 def run_jobs(
     jobs: Sequence[Job], cases: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[Outcome]:
-    """Run the suite once for each job, as many at a time as there are cores.
+    """Run the suite once for each job, as many at a time as there are cores, and yield outcomes.
 
     Args:
         jobs: what to run.
         cases: the folder of saved cases.
-        environment: variables for the whole run.
+        environment: more environment variables for all runs.
 
     Raises:
-        HarnessError: the process stopped before every job was done.
+        HarnessError: the runner stopped before every job was done.
     """
     folder = quick_folder()
     temporary = {"TMPDIR": str(folder)} if folder else {}
@@ -130,5 +137,5 @@ def run_jobs(
 
 
 def _without_options(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment from which pytest takes no options."""
+    """Return the environment without pytest's variables, so that none of them adds an option."""
     return {key: value for key, value in environment.items() if not key.startswith("PYTEST")}

@@ -1,4 +1,4 @@
-"""What submissions and tests import: loaded once, in the process that forks them all."""
+"""Import the modules that submissions and tests use, once, in the process that forks children."""
 
 import beartype.claw
 import einops._torch_specific

@@ -96,7 +96,7 @@ def test_a_path_that_is_not_there(run, tmp_path: Path, path) -> None:
     out = tmp_path / "out"
     status, said, error = run("grade", SOLUTION, path, "--out", out)
     assert (status, said) == (2, "")
-    assert error == f"cs336: there is no {path}; name folders, zips or tars that exist\n"
+    assert error == f"cs336: {path} does not exist; name folders, zips or tars that do\n"
     assert not out.exists()
 
 
@@ -148,7 +148,7 @@ def test_stubs_in_step(run) -> None:
     """Catches a check that fails on what is committed, or that rewrites it."""
     status, out, _ = run("stubs", "--check")
     assert status == 0
-    assert out.startswith("stubs in step with the solution: ")
+    assert out.startswith("stubs match the solution: ")
     assert out.endswith(" files, 0 rewritten\n")
 
 
@@ -160,7 +160,7 @@ def test_stubs_out_of_step(run, unstarted, monkeypatch: pytest.MonkeyPatch) -> N
     status, out, _ = run("stubs", "--check")
     names = "cs336_basics/old.py, cs336_basics/rope.py"
     assert status == 1
-    assert out == f"out of step with the solution: {names} · run `cs336 stubs`\n"
+    assert out == f"stubs differ from the solution: {names} · run `cs336 stubs`\n"
     assert (unstarted / "cs336_basics/old.py").exists()
     status, out, _ = run("stubs")
     assert status == 0
@@ -175,8 +175,8 @@ def test_fixtures_check_and_diff(run, monkeypatch: pytest.MonkeyPatch, lines, st
     monkeypatch.setattr(diff, "differences", lambda _folder, _sample=1: iter(lines))
     checked, out, _ = run("fixtures", "check")
     assert checked == status
-    last = "2 differences · run `cs336 fixtures build` to take them over"
-    in_step = "fixtures in step with the oracle and the solution"
+    last = "2 differences · run `cs336 fixtures build` to accept them"
+    in_step = "the fixtures match the oracle and the solution"
     assert out.splitlines() == [*lines, last if lines else in_step]
     told, out, _ = run("fixtures", "diff")
     assert told == 0

@@ -1,8 +1,8 @@
-"""Intake: a folder, a zip or a tar becomes a fresh private copy that can be graded.
+"""Intake makes a private copy of a folder, a zip or a tar, so that it can be graded.
 
-Nothing is run, or imported, from where it was handed in. Only what a grade needs is copied: the
-package, the adapters, and the modules of the submission that these import. The rest is listed and
-left where it is.
+The grader never runs or imports the original. Only the files that a grade needs are copied: the
+package, the adapters, and the submission's modules that these import. The other files are listed
+and not copied.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from staff.grader.intake.sources import FolderSource, Source
 from tests.harness.errors import printable
 
 _MAX_NAME = 120
-"""Bytes; a number may follow, and no file system takes more than 255."""
+"""Bytes of a submission's name. File systems allow 255, but a number may be appended."""
 
 __all__ = ["Intake", "LeftOut", "name_of", "opened"]
 
 
 class Intake(msgspec.Struct, frozen=True, kw_only=True):
-    """A submission that was taken in."""
+    """The copy of a submission, and the list of what was not copied."""
 
     folder: Path
-    """The copy: nobody else's, and readable by every user of the machine."""
+    """The folder of the copy; every user of the machine can read it."""
     taken: tuple[str, ...]
-    """The files in it, as paths from the submission's top."""
+    """The copied files, as paths from the submission's top."""
     left_out: tuple[LeftOut, ...]
-    """What was handed in and is not used; a folder that is left out whole ends in a slash."""
+    """The files that were not copied. A folder of which nothing was copied ends in a slash."""
 
 
 @contextmanager
-def opened(path: Path, place: Path | None = None) -> Iterator[Intake]:
-    """Copy what a grade needs of a submission; the copy goes when the block ends.
+def opened(path: Path, parent: Path | None = None) -> Iterator[Intake]:
+    """Copy the files that a grade needs of a submission; the copy is removed when the block ends.
 
     Args:
-        path: a folder, a zip, or a tar (packed with gzip, bzip2 or xz, or not at all).
-        place: the folder that the copy is made in.
+        path: a folder, a zip, or a tar (compressed with gzip, bzip2 or xz, or not at all).
+        parent: the folder that the copy is made in; by default the usual temporary folder.
 
     Raises:
-        SubmissionError: it can't be read, can't be graded, is too large, or holds what could do
-            harm. The text is one line: what is wrong, what was expected, what to try.
+        SubmissionError: the submission can't be read or graded, is too large, or holds something
+            harmful. The message is one line: what is wrong, what was expected, what to try.
     """
-    with TemporaryDirectory(prefix="submission-", dir=place) as copy:
+    with TemporaryDirectory(prefix="submission-", dir=parent) as copy:
         folder = Path(copy).resolve()
         folder.chmod(0o755)
         source: Source = FolderSource(path) if path.is_dir() else archive(path)
@@ -58,9 +58,9 @@ def opened(path: Path, place: Path | None = None) -> Iterator[Intake]:
 
 
 def name_of(path: Path) -> str:
-    """The name of a submission: that of its folder, or of its archive without the ending.
+    """Return the name of a submission: that of its folder, or of its archive without the ending.
 
-    It can serve as the name of a folder, and be printed; a long one is cut.
+    The name is printable, cut to a length, and valid as the name of a folder.
     """
     name = path.resolve().name if path.is_dir() else path.name
     if not path.is_dir():

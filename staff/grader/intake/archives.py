@@ -1,7 +1,7 @@
-"""Archives as sources. No number that an archive gives of itself is believed.
+"""Sources that read a zip or a tar. They do not trust the sizes in an archive's headers.
 
-What an archive unpacks to is counted as it is unpacked; how much of it is held in memory at once
-is bounded, whatever its headers say.
+The unpacked bytes are counted while they are unpacked, and only a limited number of them is in
+memory at once.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ ENDINGS = (
 MAX_ARCHIVE = 100_000_000
 """Bytes of the archive itself."""
 MAX_TAR = 200_000_000
-"""Bytes of a tar once its compression is undone."""
+"""Bytes of an uncompressed tar."""
 _MAX_HEADER = 65_536
-"""Bytes of a tar's header of headers: a long name, a table of attributes."""
+"""Bytes of a tar's extension header, which holds a long name or a table of attributes."""
 _EXTENSIONS = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
     *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
@@ -53,7 +53,7 @@ _DAMAGED = (
     RuntimeError,
     ValueError,
 )
-"""What the readers raise for an archive that is damaged, encrypted, or packed in a rare way."""
+"""The errors that the readers raise if an archive is damaged, encrypted, or of a rare format."""
 _PACKED: dict[bytes, Callable[[BinaryIO], Content]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"BZh": bz2.BZ2File,
@@ -62,10 +62,10 @@ _PACKED: dict[bytes, Callable[[BinaryIO], Content]] = {
 
 
 def archive(path: Path) -> Source:
-    """Recognise an archive by what it holds, whatever its ending.
+    """Return the source for an archive, whose format is recognised by its content.
 
     Raises:
-        SubmissionError: it is none that can be read.
+        SubmissionError: the file can't be opened, is too large, or is not an archive.
     """
     name = quoted(path.name)[1:-1]
     try:
@@ -88,22 +88,24 @@ def archive(path: Path) -> Source:
     file.close()
     raise SubmissionError(
         f"{name} is neither a folder nor a zip nor a tar (.tar, .tar.gz, .tar.bz2, .tar.xz); "
-        "pack the submission as one of these"
+        "hand in one of these"
     )
 
 
 @dataclass
 class _Node:
-    """A member, or a folder that members lie in."""
+    """A member of an archive, or a folder that holds members."""
 
     what: str
+    """The kind: `FILE`, `FOLDER`, `a link`, …"""
     member: object = None
     twice: bool = False
+    """Whether the archive holds two members with this path."""
     inner: dict[str, _Node] = field(default_factory=dict)
 
 
 class _Archive:
-    """What the two kinds share: the tree of members."""
+    """The base class of both kinds of archives: it keeps a tree of their members."""
 
     what = "archive"
 
@@ -140,7 +142,7 @@ class _Archive:
         """See `Source.read`."""
         node = self._node(file)
         if node.twice:
-            raise SubmissionError(f"{self.name} holds {quoted(file)} twice; pack it anew")
+            raise SubmissionError(f"{self.name} holds {quoted(file)} twice; pack it again")
         with self._readable(), self._open(node.member) as content:
             while chunk := content.read(_CHUNK):
                 yield chunk
@@ -156,51 +158,51 @@ class _Archive:
         self._count += 1
         if self._count > MAX_LISTED:
             raise SubmissionError(
-                f"{self.name} holds more than {MAX_LISTED} entries; hand in the code alone"
+                f"{self.name} holds more than {MAX_LISTED} entries; hand in only your code"
             )
         path = inside(raw, self.name)
-        parts = path.split("/") if path else []
+        steps = path.split("/") if path else []
         node = self._top
-        for i, part in enumerate(parts):
-            kind_here = what if i == len(parts) - 1 else FOLDER
-            known = part in node.inner
-            node = node.inner.setdefault(part, _Node(kind_here))
+        for i, step in enumerate(steps):
+            kind_here = what if i == len(steps) - 1 else FOLDER
+            known = step in node.inner
+            node = node.inner.setdefault(step, _Node(kind_here))
             if node.what != kind_here:
                 raise SubmissionError(
-                    f"{self.name} holds {quoted('/'.join(parts[: i + 1]))} "
-                    f"as {node.what} and as {kind_here}; pack it anew"
+                    f"{self.name} holds {quoted('/'.join(steps[: i + 1]))} "
+                    f"as {node.what} and as {kind_here}; pack it again"
                 )
-        if what != FOLDER and parts:
+        if what != FOLDER and steps:
             node.twice = known
             node.member = member
 
     def _node(self, path: str) -> _Node:
         node = self._top
-        for part in path.split("/") if path else []:
-            node = node.inner[part]
+        for step in path.split("/") if path else []:
+            node = node.inner[step]
         return node
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Turn what the readers raise into one line."""
+        """Turn an error of the readers into a `SubmissionError`, whose message is one line."""
         try:
             yield
         except _DAMAGED as error:
             why = str(error) or type(error).__name__
             raise SubmissionError(
-                f"{self.name} is not a readable {self.what}: {quoted(why)[1:-1]}; pack it anew"
+                f"{self.name} is not a readable {self.what}: {quoted(why)[1:-1]}; pack it again"
             ) from error
 
 
 class ZipSource(_Archive):
-    """A zip, whose members are unpacked one by one, when asked for."""
+    """A zip, whose members are unpacked one by one when they are read."""
 
     what = "zip"
 
     def _list(self) -> None:
         self._zip = self._stack.enter_context(zipfile.ZipFile(cast(IO[bytes], self._file)))
         for member in self._zip.infolist():
-            # Only a zip made on Unix has a mode there; elsewhere the attributes mean other things.
+            # Only a zip made on Unix has a mode here; elsewhere these bits mean something else.
             mode = member.external_attr >> 16 if member.create_system == 3 else 0
             plain = FOLDER if member.is_dir() else FILE
             unix = kind(mode) if stat.S_IFMT(mode) else plain
@@ -213,12 +215,12 @@ class ZipSource(_Archive):
 
 
 class TarSource(_Archive):
-    """A tar: its compression is undone once, into a file that nobody else sees."""
+    """A tar, which is decompressed once into a temporary file without a name."""
 
     what = "tar"
 
     def _list(self) -> None:
-        # The stack closes what is opened here.
+        # The stack closes the files that are opened here.
         plain = cast(BinaryIO, self._stack.enter_context(TemporaryFile()))  # noqa: SIM115
         self._expand(plain)
         plain.seek(0)
@@ -234,7 +236,8 @@ class TarSource(_Archive):
                 what = "a pipe"
             self._add(member.name, what, member)
         plain.seek(self._tar.offset)
-        if any(plain.read(tarfile.BLOCKSIZE)):  # the reader takes a damaged header for the end
+        # At a damaged header, the reader stops as it does at the end, where all bytes are zero.
+        if any(plain.read(tarfile.BLOCKSIZE)):
             raise tarfile.ReadError("a header is damaged")
 
     def _expand(self, plain: BinaryIO) -> None:
@@ -250,8 +253,8 @@ class TarSource(_Archive):
             size += len(chunk)
             if size > MAX_TAR:
                 raise SubmissionError(
-                    f"{self.name} is too large: at most {MAX_TAR // 1_000_000} MB "
-                    "unpacked are taken; hand in the code alone"
+                    f"{self.name} is too large: it may unpack to at most "
+                    f"{MAX_TAR // 1_000_000} MB; hand in only your code"
                 )
             plain.write(chunk)
 
@@ -263,7 +266,7 @@ class TarSource(_Archive):
 
 
 class _Header(tarfile.TarInfo):
-    """A header that refuses to be followed by megabytes of names and attributes."""
+    """A tar header that rejects an extension of megabytes, since the reader holds it in memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -282,9 +285,9 @@ def _check_file(name: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise SubmissionError(f"{name} is {kind(status.st_mode)}; hand in a folder, a zip or a tar")
     if status.st_size == 0 and not name.lower().endswith(".zip"):
-        raise SubmissionError(f"{name} is empty; hand in a folder, a zip or a tar with the code")
+        raise SubmissionError(f"{name} is empty; hand in a folder, a zip or a tar with your code")
     if status.st_size > MAX_ARCHIVE:
         raise SubmissionError(
-            f"{name} is too large: archives of at most {MAX_ARCHIVE // 1_000_000} MB are taken; "
-            "hand in the code alone"
+            f"{name} is too large: an archive may have at most {MAX_ARCHIVE // 1_000_000} MB; "
+            "hand in only your code"
         )

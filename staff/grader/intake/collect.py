@@ -1,4 +1,4 @@
-"""What is taken of a submission: its package, its adapters, and what these import of its own."""
+"""Collect the files of a submission that a grade needs: package, adapters, imported modules."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from tests.harness.errors import SubmissionError, printable
 from tests.harness.submission import PACKAGE
 
 MAX_BYTES = 50_000_000
+"""Bytes of all copied files together."""
 MAX_FILES = 5_000
 MAX_MODULE = 500_000
-"""Bytes of one module, which is parsed here."""
+"""Bytes of one module; a limit, since the grader parses it."""
 MAX_MODULES = 5_000_000
-"""Bytes of all modules."""
+"""Bytes of all modules together."""
 _MAX_LEFT_OUT = 200
 _ADAPTERS = ("adapters.py", "tests/adapters.py")
 _JUNK = ("__MACOSX", "__pycache__")
@@ -35,24 +36,25 @@ _PACKED = (".zip", ".tar", ".gz", ".tgz", ".xz", ".txz", ".bz2", ".7z", ".rar")
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was handed in and is not used."""
+    """A file or folder that was handed in and is not used."""
 
     name: str
     why: str
+    """The reason, as the rest of a sentence that begins with the name."""
 
 
 def take(source: Source, folder: Path) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
-    """Copy what a grade needs into a new folder.
+    """Copy the files that a grade needs into a folder.
 
     Args:
-        source: what was handed in.
+        source: the submission.
         folder: an empty folder.
 
     Returns:
-        The paths of the files taken, and what was left out.
+        The paths of the copied files, and what was left out.
 
     Raises:
-        SubmissionError: something that would have to be taken can't be.
+        SubmissionError: a file that a grade needs is missing or can't be copied.
     """
     collector = _Collector(source, folder)
     collector.run()
@@ -60,6 +62,8 @@ def take(source: Source, folder: Path) -> tuple[tuple[str, ...], tuple[LeftOut, 
 
 
 class _Collector:
+    """Copies files from a source into a folder, and keeps within the limits."""
+
     def __init__(self, source: Source, folder: Path) -> None:
         self._source = source
         self._folder = folder
@@ -74,21 +78,21 @@ class _Collector:
         self._refused: list[LeftOut] = []
 
     def run(self) -> None:
-        """Take the package and the adapters, and then what they import, until nothing is new."""
+        """Copy the package and the adapters, and then every module that a copied file imports."""
         self._look_at_the_top()
         public = self._top.get("adapters.py") is None
         self._take_folder(PACKAGE, everything=True)
         _make_folder(self._folder / PACKAGE)
         self._take(_ADAPTERS[public], (self._tests if public else self._top)["adapters.py"])
         if not self._top.keys() - {PACKAGE, "adapters.py"}:
-            return  # there is nothing else that an import could mean
+            return  # the submission has no other module that could be imported
         while self._waiting:
             path, content = self._waiting.popleft()
             for module in imported(content, path):
                 self._take_module(module.split("."), public)
 
     def left_out(self) -> list[LeftOut]:
-        """What is at the top, and beside the adapters in `tests/`, and was not taken."""
+        """List what was not copied of the submission's top folder and of its `tests/`."""
         found = list(self._refused)
         used = {PACKAGE, *(path.split("/")[0] for path in self.taken)}
         for name, what in self._top.items():
@@ -106,18 +110,18 @@ class _Collector:
         return found
 
     def _look_at_the_top(self) -> None:
-        """Refuse what is no submission, or looks like another one than it is."""
+        """Raise if this is no submission, or if a name looks like a reserved one and is not."""
         name = self._source.name
         for entry in self._top:
             near = look_alike(entry)
             if near is not None:
                 raise SubmissionError(
-                    f"{name} holds {entry!a}, which looks like {near} and is not; "
+                    f"{name} holds {entry!a}, which looks like {near} but has other letters; "
                     "rename it in plain ASCII letters"
                 )
             exact = next((r for r in RESERVED[:2] if sameness(r) == sameness(entry)), entry)
             if exact != entry:
-                raise SubmissionError(f"{name} holds {quoted(entry)}; its name must read {exact}")
+                raise SubmissionError(f"{name} holds {quoted(entry)}; rename it to {exact}")
         if not self._top:
             raise SubmissionError(f"{name} is empty; expected {PACKAGE}/ and the adapters")
         if PACKAGE not in self._top:
@@ -125,19 +129,19 @@ class _Collector:
             if packed:
                 raise SubmissionError(
                     f"{name} holds another archive, {quoted(packed[0])}, and no {PACKAGE}/ folder; "
-                    "hand in the inner one"
+                    "hand in the inner archive"
                 )
-            raise SubmissionError(f"{name} has no {PACKAGE}/ folder; the package goes there")
+            raise SubmissionError(f"{name} has no {PACKAGE}/ folder; put the package there")
         if "adapters.py" not in self._top and "adapters.py" not in self._tests:
             raise SubmissionError(
-                f"{name} has neither adapters.py nor tests/adapters.py; one must hold the adapters"
+                f"{name} has neither adapters.py nor tests/adapters.py; put the adapters in one"
             )
 
-    def _take_module(self, parts: list[str], public: bool) -> None:
-        """Take the module of the submission that an import means, if it is one."""
-        first, *rest = parts
+    def _take_module(self, names: list[str], public: bool) -> None:
+        """Copy the module that an import names, if it belongs to the submission."""
+        first, *rest = names
         if first in (PACKAGE, "adapters"):
-            return  # taken already
+            return  # copied already
         if first == "tests":
             name = f"{rest[0]}.py" if rest else ""
             if public and name in self._tests and name != "conftest.py":
@@ -148,13 +152,13 @@ class _Collector:
             return
         if installed(first) or file == "conftest.py":
             return
-        if first in self._top:  # a package comes before a module, as in Python
+        if first in self._top:  # as in Python, a package wins over a module of the same name
             self._take_folder(first, everything=False)
         else:
             self._take(file, self._top[file])
 
     def _take_folder(self, folder: str, *, everything: bool) -> None:
-        """Take a package: all its files, or only its modules."""
+        """Copy a package: all its files, or only its modules."""
         what = self._top[folder] if "/" not in folder else FOLDER
         self._check(folder, what, FOLDER)
         for name, what in self._children(folder).items():
@@ -180,45 +184,45 @@ class _Collector:
         with _new_file(target) as file:
             for chunk in self._source.read(self._inner(path)):
                 self._bytes += len(chunk)
-                self._hold(len(self.taken) + 1, self._bytes)
+                self._check_size(len(self.taken) + 1, self._bytes)
                 file.write(chunk)
                 if path.endswith(".py"):
                     content += chunk
-                    self._hold_module(path, len(content))
+                    self._check_module_size(path, len(content))
         self.taken.add(path)
         if path.endswith(".py"):
             self._modules += len(content)
             self._waiting.append((path, bytes(content)))
 
     def _check(self, path: str, what: str, expected: str) -> None:
-        """Refuse what is not a plain file or folder, bears a bad name, or shares it."""
+        """Raise if an entry is not the expected kind, or if its name is bad or a duplicate."""
         name = self._source.name
         if what != expected:
             raise SubmissionError(
-                f"{name}: {quoted(path)} is {what}; expected {expected}: put it there itself"
+                f"{name}: {quoted(path)} is {what}; expected {expected}, so replace it with one"
             )
         if wrong := flaw(path if expected == FILE else f"{path}/_.py"):
             raise SubmissionError(f"{name} holds {quoted(path)}, {wrong}")
         other = self._same.setdefault(sameness(path), path)
         if other != path:
             raise SubmissionError(
-                f"{name} holds {quoted(path)} and {quoted(other)}, which are one name "
+                f"{name} holds {quoted(path)} and {quoted(other)}, which are the same file "
                 "on some machines; rename one of them"
             )
 
-    def _hold(self, files: int, size: int) -> None:
+    def _check_size(self, files: int, size: int) -> None:
         if files > MAX_FILES or size > MAX_BYTES:
             raise SubmissionError(
-                f"{self._source.name} is too large: at most {MAX_FILES} files and "
-                f"{MAX_BYTES // 1_000_000} MB of code are taken; hand in the code alone"
+                f"{self._source.name} is too large: it may have at most {MAX_FILES} files and "
+                f"{MAX_BYTES // 1_000_000} MB; hand in only your code"
             )
 
-    def _hold_module(self, path: str, size: int) -> None:
+    def _check_module_size(self, path: str, size: int) -> None:
         if size > MAX_MODULE or self._modules + size > MAX_MODULES:
             raise SubmissionError(
-                f"{self._source.name}: {quoted(path)} makes it too large: at most "
-                f"{MAX_MODULE // 1000} kB of Python in one file, and {MAX_MODULES // 1000} kB in "
-                "all, are taken; keep data in files of their own"
+                f"{self._source.name}: {quoted(path)} makes it too large: Python code may have at "
+                f"most {MAX_MODULE // 1000} kB in one file and {MAX_MODULES // 1000} kB in all; "
+                "move data into other files"
             )
 
     def _children(self, folder: str) -> dict[str, str]:
@@ -229,7 +233,7 @@ class _Collector:
 
 
 def _top(source: Source) -> str:
-    """The folder that holds the package: the top, or the one folder at the top."""
+    """Return the folder that holds the package: "" for the top, or the only folder in it."""
     children = source.children("")
     inner = [n for n, what in children.items() if what == FOLDER and n not in _JUNK]
     visible = [name for name in inner if not name.startswith(".")]
@@ -239,14 +243,14 @@ def _top(source: Source) -> str:
 
 
 def _left_out(name: str, what: str) -> LeftOut:
-    """Say why something is not used."""
+    """Make the entry for a file or folder that is not used, with the reason."""
     last = name.rpartition("/")[2]
     stem = last.removesuffix(".py")
     why = "is not needed by the package or the adapters"
     if last.endswith(".pth") or stem in ("sitecustomize", "usercustomize"):
         why = "would run at Python's start"
     elif (last.endswith(".py") or what == FOLDER) and "/" not in name and installed(stem):
-        why = f"bears the name of the installed module {stem}"
+        why = f"has the name of the installed module {stem}"
     elif stem == "conftest" or stem.startswith("test_"):
         why = "is a test, and the grader brings its own"
     elif last in ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", ".coveragerc"):
@@ -263,7 +267,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _new_file(path: Path) -> BinaryIO:
-    """Open a file that must not be there yet, readable to every user, whatever the umask."""
+    """Open a file that must not exist yet and that every user can read, whatever the umask."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(path, flags, 0o644)
     os.fchmod(fd, 0o644)

@@ -1,4 +1,4 @@
-"""Which modules a file imports, read from its text: nothing is run."""
+"""Find the modules that a Python file imports. The file is parsed and not run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def imported(content: bytes, path: str) -> Iterator[str]:
-    """Give the dotted names of the modules that a file may import, each with what it takes of it.
+    """Yield the dotted names of the modules that a file may import.
 
-    `from a import b` gives `a` and `a.b`, since `b` may be a module. A file that is no Python
-    imports nothing: whoever imports it will say so.
+    `from a import b` yields `a` and `a.b`, since `b` may be a module. A file that is not valid
+    Python yields nothing; its import will raise the error.
 
     Args:
         content: the file's bytes.
-        path: where it lies, from the submission's top; relative imports begin there.
+        path: the file's path from the submission's top, to which relative imports refer.
     """
     package = path.split("/")[:-1]
     try:
@@ -40,7 +40,7 @@ def imported(content: bytes, path: str) -> Iterator[str]:
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """Every statement, and what holds some: no import stands in an expression."""
+    """Yield every statement, and every node that contains some; no expression has an import."""
     waiting: list[ast.AST] = [tree]
     for node in waiting:
         yield node
@@ -49,10 +49,10 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def parse(content: bytes) -> ast.Module:
-    """Parse a file; one that is no Python is empty.
+    """Parse a file; a file that is not valid Python counts as empty.
 
     Raises:
-        RecursionError, MemoryError: it nests too deep.
+        RecursionError, MemoryError: the code nests too deep.
     """
     try:
         with warnings.catch_warnings():

@@ -1,6 +1,7 @@
-"""Where a submission is read from: a source lists its folders and reads its files, when asked.
+"""Sources read a submission: a source lists folders and reads files, when it is asked to.
 
-A source is not trusted. What it lists may be gone, or changed, or endless by the time it is read.
+The content of a source is not trusted. A listed file may be removed, changed, or without end when
+it is read.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.harness.errors import SubmissionError
 
 FILE, FOLDER = "a file", "a folder"
 MAX_LISTED = 50_000
-"""Entries of an archive, or of one folder."""
+"""The most entries of an archive, or of one folder."""
 _CHUNK = 1 << 16
 _KINDS = (
     (stat.S_ISREG, FILE),
@@ -29,31 +30,31 @@ _KINDS = (
 
 
 class Source(Protocol):
-    """A folder or an archive, closed at the end of a `with` block.
+    """A folder or an archive, which is open for a `with` block.
 
     Paths are relative to its top, which is `""`, and have forward slashes.
     """
 
     name: str
-    """What errors call it."""
+    """The name of the submission in messages."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
 
     def children(self, folder: str) -> dict[str, str]:
-        """What lies in a folder: names, and what each is (`FILE`, `FOLDER`, `a link`, …)."""
+        """List a folder: the names in it, and the kind of each (`FILE`, `FOLDER`, `a link`, …)."""
         ...
 
     def read(self, file: str) -> Iterator[bytes]:
-        """The content of a file, piece by piece."""
+        """Yield the content of a file, chunk by chunk."""
         ...
 
 
 class FolderSource:
     """A folder on disk, which may change while it is read.
 
-    Every file is opened from the folder it lies in, and no link is followed on the way.
+    Every file is opened step by step from the top, and no link is followed on the way.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,7 +63,7 @@ class FolderSource:
         self._top = -1
 
     def __enter__(self) -> Self:
-        """Open the top; what it is moved to, or replaced with, is no matter from now on."""
+        """Open the top folder; it is still read if another folder gets its path later."""
         try:
             self._top = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
@@ -80,11 +81,11 @@ class FolderSource:
                 if len(found) == MAX_LISTED:
                     raise SubmissionError(
                         f"{self.name} has more than {MAX_LISTED} entries in "
-                        f"{quoted(folder or '.')}; hand in the code alone"
+                        f"{quoted(folder or '.')}; hand in only your code"
                     )
                 try:
                     found[entry.name] = kind(entry.stat(follow_symlinks=False).st_mode)
-                except OSError:  # gone already
+                except OSError:  # it has been removed already
                     continue
         return dict(sorted(found.items()))
 
@@ -98,7 +99,7 @@ class FolderSource:
 
     @contextmanager
     def _opened(self, path: str, flags: int) -> Iterator[int]:
-        """Open step by step, since O_NOFOLLOW speaks of the last step alone."""
+        """Open a path step by step, since O_NOFOLLOW applies only to the last step of a path."""
         fd = os.dup(self._top)
         try:
             steps = path.split("/") if path else []
@@ -113,12 +114,12 @@ class FolderSource:
             shown = quoted(path or ".")
             raise SubmissionError(
                 f"{self.name}: {shown} can't be read ({error.strerror}); "
-                "it must be there, readable, and stay as it is while it is copied"
+                "make it readable, and don't change it while it is copied"
             ) from error
         finally:
             os.close(fd)
 
 
 def kind(mode: int) -> str:
-    """What a file of that mode is."""
+    """Return what kind of file has this mode."""
     return next((name for test, name in _KINDS if test(mode)), "a device")

@@ -1,7 +1,7 @@
-"""The sandbox: what a process that runs a submission can't see, and can't do.
+"""The sandbox confines the process that runs a submission.
 
-`supervise` and `enter` confine it; what they do depends on the backend, and `protections` says
-what is in force with each. `choose` takes the strongest backend that works here.
+`supervise` and `enter` confine a worker. What they do depends on the backend, and the backend's
+`protections` name what is in force. `choose` returns the strongest backend that works here.
 """
 
 from staff.grader.sandbox.choose import Backend, choose

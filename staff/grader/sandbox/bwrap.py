@@ -1,4 +1,4 @@
-"""The backend of bubblewrap: the same walls, made by a program that many eyes have read."""
+"""The backend `bwrap`: bubblewrap, a widely reviewed program, makes the namespaces."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from staff.grader.sandbox.view import SCRATCH, SUBMISSION, devices, readable
 
 
 def program() -> str | None:
-    """The path of `bwrap`, if this machine has it."""
+    """Return the path of `bwrap`, or None if it is not installed."""
     return shutil.which("bwrap")
 
 
 def command(plan: Confinement, inner: Sequence[str], scratch: Path) -> list[str]:
-    """The command that runs `inner` behind bubblewrap's walls.
+    """Return the command that runs `inner` inside bubblewrap.
 
     Args:
-        plan: how the worker is to be confined.
-        inner: what it runs.
-        scratch: the folder that it may fill; its supervisor counts what is in it, which no file
-            system of bubblewrap's does.
+        plan: how the worker is confined.
+        inner: the command of the worker.
+        scratch: the folder that the worker may write to. Bubblewrap does not limit its size, so
+            the supervisor does.
 
     Raises:
-        OSError: there is no bwrap.
+        OSError: bwrap is not installed.
     """
     found = program() or shutil.which("bwrap", path=os.defpath)
     if found is None:
-        raise OSError("there is no bwrap")
+        raise OSError("bwrap is not installed")
     return [found, *_options(plan, scratch), "--", *inner]
 
 
 def _options(plan: Confinement, scratch: Path) -> Iterator[str]:
     yield from ("--unshare-all", "--unshare-user", "--disable-userns")
-    # Without another process of bubblewrap's beside it, whose arguments could be read.
+    # As process 1: otherwise bubblewrap runs beside the worker, which could read its arguments.
     yield from ("--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
     yield from ("--uid", "65534", "--gid", "65534", "--hostname", "worker", "--clearenv")
     for name, value in os.environ.items():

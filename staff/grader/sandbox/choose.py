@@ -1,4 +1,4 @@
-"""Which backend: the strongest that works here, or the one that was asked for."""
+"""The backends of the sandbox, and the choice of the strongest that works on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.harness.errors import HarnessError
 
 
 class SandboxError(HarnessError):
-    """The sandbox that was asked for is not to be had here."""
+    """The sandbox that was asked for is not available on this machine."""
 
 
 @dataclass(frozen=True)
@@ -26,30 +26,30 @@ class Backend:
 
     name: str
     protections: tuple[str, ...]
-    """What is in force, for a person to read."""
+    """The protections that are in force, as texts for a person."""
 
 
 _LIMITS = "limits on CPU, time, memory, processes, open files, file size and output"
-_CALLS = "no system calls that a submission has no use for (seccomp)"
+_CALLS = "no system calls that a submission does not need (seccomp)"
 _ALL = (
-    "no view of the tests, the saved cases, results, other submissions or home folders",
-    "read-only Python environment, private scratch of bounded size",
+    "no access to the tests, the saved cases, results, other submissions or home folders",
+    "read-only Python environment, private scratch folder of bounded size",
     "no network",
-    "own user, process, mount and IPC namespaces, killed as a whole",
+    "own user, process, mount and IPC namespaces; all its processes are killed together",
     "no privileges",
     _LIMITS,
 )
-_OPEN_USER = "as an unprivileged user of its own where the grader is root, otherwise as its user"
+_USER = "an unprivileged user of its own if the grader runs as root, otherwise the grader's user"
 BACKENDS = (
     Backend("namespaces", (*_ALL, _CALLS)),
-    # The same walls, but a worker is a fresh interpreter, which takes seconds: the second choice.
+    # The same protections, but each worker is a fresh interpreter, which takes seconds to start.
     Backend("bwrap", (*_ALL, _CALLS)),
     Backend(
         "landlock",
         (
-            "no view of files but the Python environment, the system and the submission (Landlock)",
-            "no network but sockets of this machine",
-            f"no privileges, {_OPEN_USER}",
+            "no access to files except Python, the system and the submission (Landlock)",
+            "no network except sockets of this machine",
+            f"no privileges, runs as {_USER}",
             _LIMITS,
             _CALLS,
         ),
@@ -57,8 +57,8 @@ BACKENDS = (
     Backend(
         "process",
         (
-            f"a process, {_OPEN_USER}",
-            "no network but sockets of this machine",
+            f"own process, runs as {_USER}",
+            "no network except sockets of this machine",
             _LIMITS,
             _CALLS,
             "not protected: files that this user may read or write",
@@ -69,10 +69,13 @@ MOCK = Backend("mock", ("none: the submission runs in the grader's own process",
 
 
 def choose(asked: str) -> Backend:
-    """The strongest backend that works, for `auto`; otherwise the one that was asked for.
+    """Return the strongest backend that works here, or the one that was asked for.
+
+    Args:
+        asked: the name of a backend, or `auto`.
 
     Raises:
-        SandboxError: that one doesn't work here; or none does.
+        SandboxError: the backend does not work here, or with `auto`, none does.
     """
     if asked == "mock":
         return MOCK
@@ -80,7 +83,10 @@ def choose(asked: str) -> Backend:
     if asked != "auto" and asked not in by_name:
         raise SandboxError(f"no sandbox is called {asked!r}; there are auto, {', '.join(by_name)}")
     if not sys.platform.startswith("linux"):
-        raise SandboxError("submissions are confined on Linux only; grade there, or --sandbox mock")
+        raise SandboxError(
+            "a submission can be confined only on Linux; grade there, or trust it with "
+            "--sandbox mock"
+        )
     reasons = []
     for backend in [by_name[asked]] if asked != "auto" else BACKENDS:
         reason = _trial(backend.name)
@@ -88,33 +94,34 @@ def choose(asked: str) -> Backend:
             return backend
         if asked != "auto":
             raise SandboxError(
-                f"--sandbox {asked} can't be had: {reason}; --sandbox auto takes what works here"
+                f"--sandbox {asked} is not available: {reason}; "
+                "--sandbox auto uses the strongest one that works here"
             )
         reasons.append(f"{backend.name}: {reason}")
     raise SandboxError(f"no sandbox works here ({'; '.join(reasons)}); grade on another machine")
 
 
 def _trial(backend: str) -> str | None:
-    """Confine a process that does nothing; None where that works, otherwise why it doesn't."""
+    """Confine a process that does nothing; return the reason why that fails, or None."""
     if backend == "landlock" and not linux.landlock_version():
         return "the kernel has no Landlock"
     if backend == "bwrap" and bwrap.program() is None:
-        return "there is no bwrap on this machine (its package is bubblewrap)"
+        return "bwrap is not installed (its package is bubblewrap)"
     reader, writer = os.pipe()
     ours, theirs = socket.socketpair()
-    with tempfile.TemporaryDirectory(prefix="trial-") as folder, ours, theirs:
-        Path(folder).chmod(0o755)
-        submission, room = Path(folder) / "submission", Path(folder) / "room"
+    with tempfile.TemporaryDirectory(prefix="trial-") as temporary, ours, theirs:
+        Path(temporary).chmod(0o755)
+        submission, folder = Path(temporary) / "submission", Path(temporary) / "worker"
         submission.mkdir()
-        room.mkdir()
+        folder.mkdir()
         pid = os.fork()
         if pid == 0:
             try:
                 plan = Confinement(backend=backend, submission=str(submission))
-                supervise(plan, room, theirs)
-                enter(plan, room)
+                supervise(plan, folder, theirs)
+                enter(plan, folder)
                 if backend == "bwrap":
-                    _say_so_behind(plan, room / "scratch", writer)
+                    _find_worker_in_bwrap(plan, folder / "scratch", writer)
                 os.write(writer, b"works")
             except BaseException as error:  # noqa: BLE001 - it becomes a text, in a child that ends
                 os.write(writer, str(error).encode()[:200])
@@ -123,12 +130,12 @@ def _trial(backend: str) -> str | None:
         os.close(writer)
         os.waitpid(pid, 0)
         with os.fdopen(reader, "rb") as pipe:
-            said = pipe.read(1000).decode("utf-8", "replace")
-    return None if said.endswith("works") else said.partition("\n")[0] or "it was killed"
+            reply = pipe.read(1000).decode("utf-8", "replace")
+    return None if reply.endswith("works") else reply.partition("\n")[0] or "the trial was killed"
 
 
-def _say_so_behind(plan: Confinement, scratch: Path, writer: int) -> None:
-    """Run a Python behind bubblewrap that finds the worker and says so; doesn't return."""
+def _find_worker_in_bwrap(plan: Confinement, scratch: Path, writer: int) -> None:
+    """Run a Python in bubblewrap that prints `works` if it finds the worker; does not return."""
     for fd in (1, 2):
         os.dup2(writer, fd)
     wire = "staff.grader.worker.wire"

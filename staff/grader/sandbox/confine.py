@@ -1,9 +1,9 @@
-"""Confinement of one worker, in two processes.
+"""Confinement of one worker, by two processes.
 
-A *supervisor* enters fresh namespaces, lays out the root that the worker will see, forks it, and
-kills it when the grader hangs up or its time is over; with the worker, which is process 1 of its
-namespace, goes everything it started. The *worker* gives up the rest of what it may do, and only
-then imports the submission.
+The *supervisor* enters new namespaces, lays out the root folder that the worker will see, and forks
+the worker. It kills the worker when the grader closes the connection or the time is over. The
+worker is process 1 of its process namespace, so the kernel then kills every process that it has
+started. The *worker* gives up its remaining privileges, and only then imports the submission.
 """
 
 from __future__ import annotations
@@ -33,40 +33,42 @@ from staff.grader.sandbox.watch import watch
 NOBODY = 65534
 _FIRST_USER = 61_000
 _USERS = 4_000
-"""As root, each worker gets a user of its own, one of so many."""
+"""If the grader runs as root, each worker gets a user id of its own, one of this many."""
 _MODULE = "staff.grader.worker.worker"
 
 
 def supervise(
-    plan: Confinement, room: Path, connection: socket.socket, lifeline: int | None = None
+    plan: Confinement, folder: Path, connection: socket.socket, lifeline: int | None = None
 ) -> int:
     """Become the supervisor of a worker, in a process that has been forked for this.
 
     Args:
-        plan: how the worker is to be confined.
-        room: an empty folder of this supervisor's own.
-        connection: the line to the grader; the worker ends when it is cut.
-        lifeline: a pipe; everything ends when nobody can write to it any more.
+        plan: how the worker is confined.
+        folder: an empty folder that belongs to this supervisor alone.
+        connection: the socket to the grader; the worker is killed when the grader closes it.
+        lifeline: the reading end of a pipe; the worker is killed when no process can write to the
+            pipe any more.
 
     Returns:
-        0 in the worker, which is to call `enter` next. The supervisor doesn't return.
+        0 in the worker, which must call `enter` next. The supervisor does not return.
 
     Raises:
-        OSError: a protection is not to be had.
+        OSError: a protection is not available.
     """
-    os.setsid()  # a signal to the group of a terminal would spare what the supervisor holds down
+    # A signal to the terminal's process group would end the supervisor before it kills the worker.
+    os.setsid()
     scratch, proc = None, os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     if plan.backend == "namespaces":
         _fresh_namespaces(plan)
-        with contextlib.suppress(OSError):  # where it can't be written, the filter refuses them
+        with contextlib.suppress(OSError):  # if this fails, seccomp still refuses new namespaces
             linux.forbid_users()
-        lay_out_root(plan, room / "root")
+        lay_out_root(plan, folder / "root")
     else:
         linux.adopt_orphans()
-        scratch = room / "scratch"
+        scratch = folder / "scratch"
         scratch.mkdir()
         if shutil.disk_usage(scratch).free < plan.limits.scratch_bytes:
-            raise OSError("the disk has less room than a worker may fill")
+            raise OSError("the disk has less free space than a worker may use")
         scratch.chmod(0o777)
     alive = os.pipe()
     worker = os.fork()
@@ -82,19 +84,26 @@ def supervise(
     os._exit(watch(worker, connection, lifeline, plan.limits, scratch, proc))
 
 
-def enter(plan: Confinement, room: Path) -> Path:
-    """Confine the worker itself; gives the folder where the submission is.
+def enter(plan: Confinement, folder: Path) -> Path:
+    """Confine this process, the worker.
+
+    Args:
+        plan: how the worker is confined.
+        folder: the folder that `supervise` got.
+
+    Returns:
+        The folder of the submission, as the worker sees it.
 
     Raises:
-        OSError: a protection is not to be had; the worker must end then.
+        OSError: a protection is not available; the worker must end then.
     """
     os.setsid()
     submission, scratch = SUBMISSION, SCRATCH
     if plan.backend == "namespaces":
-        mount_proc(room / "root")
-        linux.pivot_root(room / "root")
+        mount_proc(folder / "root")
+        linux.pivot_root(folder / "root")
     elif plan.backend != "bwrap":
-        submission, scratch = Path(plan.submission), room / "scratch"
+        submission, scratch = Path(plan.submission), folder / "scratch"
     _limit(plan)
     ordinary = os.getuid() != 0
     if plan.backend == "landlock":
@@ -105,15 +114,16 @@ def enter(plan: Confinement, room: Path) -> Path:
     elif not ordinary:
         _become(_user(plan))
     if not os.access(sys.base_prefix, os.R_OK | os.X_OK):
-        raise OSError(f"an ordinary user can't read {sys.base_prefix}, where Python is")
+        raise OSError(f"an unprivileged user can't read {sys.base_prefix}, the folder of Python")
     linux.drop_privileges()
-    linux.die_with_parent()  # once more: a change of user takes it back
-    if plan.backend != "bwrap":  # which has to make namespaces, and brings walls of its own
-        strangers_safe = plan.backend == "namespaces" or not ordinary
-        strangers_safe |= (
+    linux.die_with_parent()  # again, since a change of user resets it
+    if plan.backend != "bwrap":  # bubblewrap has to make namespaces, and installs a filter itself
+        # With these protections, a signal of the worker can't reach a process of somebody else.
+        signals_contained = plan.backend == "namespaces" or not ordinary
+        signals_contained |= (
             plan.backend == "landlock" and linux.landlock_version() >= linux.LANDLOCK_SIGNALS
         )
-        _filter(plan, signals=strangers_safe)
+        _filter(plan, signals=signals_contained)
         os.chdir(scratch)
     _clean_environment(scratch)
     _silence()
@@ -121,18 +131,25 @@ def enter(plan: Confinement, room: Path) -> Path:
 
 
 def spawn(
-    plan: Confinement, room: Path, submission: Path, connection: socket.socket, device: str
+    plan: Confinement, folder: Path, submission: Path, connection: socket.socket, device: str
 ) -> None:
-    """Replace this confined process by a fresh interpreter that serves the submission.
+    """Replace this confined process with a fresh interpreter that serves the submission.
+
+    Args:
+        plan: how the worker is confined.
+        folder: the folder that `supervise` got.
+        submission: the folder of the submission, as `enter` returned it.
+        connection: the socket to the grader.
+        device: the device that inputs are put on.
 
     Raises:
-        OSError: it doesn't start.
+        OSError: the interpreter does not start.
     """
     os.set_inheritable(connection.fileno(), True)
     command = [sys.executable, "-I", "-m", _MODULE]
     command += [str(connection.fileno()), str(submission), device]
     if plan.backend == "bwrap":
-        command = bwrap.command(plan, command, room / "scratch")
+        command = bwrap.command(plan, command, folder / "scratch")
     os.execv(command[0], command)
 
 
@@ -140,7 +157,7 @@ def _filter(plan: Confinement, *, signals: bool) -> None:
     if seccomp.known():
         seccomp.restrict(signals=signals, memory_files=plan.gpu)
     elif plan.backend != "namespaces":
-        raise OSError("the system calls of this machine are not known, so none can be refused")
+        raise OSError("the numbers of this machine's system calls are unknown, so none is refused")
 
 
 def _user(plan: Confinement) -> int:
@@ -148,7 +165,11 @@ def _user(plan: Confinement) -> int:
 
 
 def _fresh_namespaces(plan: Confinement) -> None:
-    """Enter them; as root, an outsider maps two users, and otherwise we map our own."""
+    """Enter new namespaces, and map user ids in them.
+
+    As root, a forked helper writes `uid_map` and `gid_map` with root and the worker's user.
+    Otherwise this process maps its own user.
+    """
     uid, gid = os.getuid(), os.getgid()
     namespaces = (
         linux.CLONE_NEWUSER
@@ -177,19 +198,19 @@ def _fresh_namespaces(plan: Confinement) -> None:
             linux.unshare(namespaces)
             ours.send(b"x")
             if not ours.recv(1):
-                raise OSError("no users could be mapped")
+                raise OSError("the user ids could not be mapped")
         finally:
             ours.close()
             os.waitpid(mapper, 0)
 
 
-def _map_users(process: int, user: int, line: socket.socket) -> None:
-    """Map root and nobody for a process that has entered a namespace; doesn't return."""
+def _map_users(process: int, user: int, connection: socket.socket) -> None:
+    """Map root and nobody for a process that has entered a user namespace; does not return."""
     try:
-        if line.recv(1):
+        if connection.recv(1):
             for name in ("uid_map", "gid_map"):
                 Path(f"/proc/{process}/{name}").write_text(f"0 0 1\n{NOBODY} {user} 1\n")
-            line.send(b"x")
+            connection.send(b"x")
     finally:
         os._exit(0)
 
@@ -234,7 +255,7 @@ def _clean_environment(scratch: Path) -> None:
 
 
 def _silence() -> None:
-    """Nothing that the submission prints goes anywhere."""
+    """Connect standard input, output and error to /dev/null."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)

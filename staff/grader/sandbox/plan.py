@@ -1,4 +1,4 @@
-"""How one worker is to be confined: the plan that a grader makes and a supervisor carries out."""
+"""The plan of one worker's confinement: the grader makes it, and a supervisor carries it out."""
 
 from __future__ import annotations
 
@@ -9,31 +9,35 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What one worker may use."""
 
     cpu_seconds: int = 600
-    """For each process."""
+    """CPU time of each process."""
     wall_seconds: float = 900.0
     memory_bytes: int = 8 << 30
-    """Address space of each process, of which PyTorch takes some 3 GB without touching it; and
-    what all of them together may touch."""
+    """Both the address space of each process and the memory that all of them together may touch.
+    PyTorch takes some 3 GB of address space without touching it."""
     processes: int = 128
-    """Processes and threads."""
+    """Processes and threads together."""
     open_files: int = 256
     scratch_bytes: int = 256 << 20
     scratch_files: int = 20_000
 
 
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
-    """How one worker is to be confined."""
+    """How one worker is confined."""
 
     backend: str
     """`bwrap`, `namespaces`, `landlock` or `process`."""
     submission: str
-    """The folder of the submission on this machine, readable by everybody."""
+    """The folder of the submission on this machine; every user can read it."""
     number: int = 0
-    """Tells workers that run at the same time apart."""
+    """A number that differs between workers that run at the same time."""
     limits: Limits = Limits()
     gpu: bool = False
+    """Whether the worker uses a GPU."""
 
     @property
     def spawned(self) -> bool:
-        """Whether the worker is a fresh interpreter: a driver of GPUs doesn't survive a fork."""
+        """Whether the worker is a fresh interpreter, not a fork of the zygote.
+
+        Bubblewrap starts a program, and the driver of a GPU does not survive a fork.
+        """
         return self.gpu or self.backend == "bwrap"

@@ -1,9 +1,9 @@
-"""A filter of system calls: what a submission never needs is refused by the kernel itself.
+"""A seccomp filter: the kernel refuses the system calls that a submission does not need.
 
-The other walls stand without it; it closes what they leave open: other namespaces (which would
-bring privileges, and memory that no limit counts), networks that no namespace holds (vsock),
-reading other processes, memory that belongs to no process, and the less trodden paths of the
-kernel.
+The other protections work without it. The filter closes what they leave open: further namespaces
+(which would bring privileges, and memory that no limit counts), networks outside any namespace
+(vsock), reading other processes, memory that belongs to no process, and rarely used system calls,
+in which the kernel is more likely to have errors.
 """
 
 from __future__ import annotations
@@ -49,39 +49,39 @@ _EVERYWHERE = {
     "fsmount": 432, "fspick": 433, "clone3": 435, "pidfd_getfd": 438, "mount_setattr": 442,
     "memfd_secret": 447,
 }  # fmt: skip
-"""Newer calls have one number on every machine."""
+"""Newer calls have the same number on every machine."""
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _SIGNALS = frozenset(
     ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
 )
 _SPECIAL = frozenset(("socket", "clone", "clone3"))
 _NEW_NAMESPACES = 0x7E020000
-"""The flags of `clone` that ask for any namespace."""
+"""The flags with which `clone` makes a new namespace."""
 _X32 = 0x40000000
 
 _LOAD, _JUMP_EQUAL, _JUMP_ANY, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-"""Where things stand in what the kernel shows a filter."""
+"""Offsets, in bytes, in the structure that the kernel passes to a filter."""
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _SECCOMP_MODE_FILTER, _PR_SET_SECCOMP = 2, 22
 
 
 def known() -> bool:
-    """Whether the numbers of this machine's system calls are known here."""
+    """Whether this module has the numbers of this machine's system calls."""
     return os.uname().machine in _NUMBERS
 
 
 def restrict(*, signals: bool, memory_files: bool = False) -> None:
-    """Refuse the calls, in this process and all that it starts, for good.
+    """Refuse the calls for good, in this process and in every process that it starts.
 
-    Sockets are left to processes of this machine (AF_UNIX).
+    Of all sockets, only those between processes of this machine (AF_UNIX) remain allowed.
 
     Args:
-        signals: leave the calls that send signals: somebody else keeps them from strangers.
-        memory_files: leave files that live in memory alone (`memfd_create`).
+        signals: allow the calls that send signals, since another protection contains them.
+        memory_files: allow files that exist in memory alone (`memfd_create`).
 
     Raises:
-        OSError: the kernel has no such filters.
+        OSError: the kernel does not support such filters.
     """
     instructions = program(signals=signals, memory_files=memory_files)
     buffer = ctypes.create_string_buffer(instructions, len(instructions))
@@ -91,42 +91,49 @@ def restrict(*, signals: bool, memory_files: bool = False) -> None:
 
 
 def program(*, signals: bool, memory_files: bool = False, machine: str | None = None) -> bytes:
-    """The filter, in the kernel's own small language; of this machine if none is named."""
+    """Return the filter as a BPF program.
+
+    Args:
+        signals: see `restrict`.
+        memory_files: see `restrict`.
+        machine: the architecture, as `uname` names it; by default that of this machine.
+    """
     machine = machine or os.uname().machine
     numbers = _NUMBERS[machine] | _EVERYWHERE
     kept = _SPECIAL | (_SIGNALS if signals else set())
     kept |= {"memfd_create"} if memory_files else set()
-    lines = [
-        _line(_LOAD, _ARCHITECTURE),
-        _line(_JUMP_EQUAL, _ARCHITECTURES[machine], then=1),
-        _line(_RETURN, _KILL),
-        _line(_LOAD, _NUMBER),
+    steps = [
+        _step(_LOAD, _ARCHITECTURE),
+        _step(_JUMP_EQUAL, _ARCHITECTURES[machine], then=1),
+        _step(_RETURN, _KILL),
+        _step(_LOAD, _NUMBER),
     ]
-    if machine == "x86_64":  # a second set of numbers for the same calls
-        lines += [_line(_JUMP_AT_LEAST, _X32, otherwise=1), _refuse(errno.EPERM)]
+    if machine == "x86_64":  # its x32 mode has a second set of numbers for the same calls
+        steps += [_step(_JUMP_AT_LEAST, _X32, otherwise=1), _refuse(errno.EPERM)]
     for name, number in numbers.items():
         if name not in kept:
-            lines += [_line(_JUMP_EQUAL, number, otherwise=1), _refuse(errno.EPERM)]
-    # What clone3 asks for can't be seen from here; without it, clone is used.
-    lines += [_line(_JUMP_EQUAL, numbers["clone3"], otherwise=1), _refuse(errno.ENOSYS)]
-    lines += [
-        _line(_JUMP_EQUAL, numbers["clone"], otherwise=3),
-        _line(_LOAD, _FIRST_ARGUMENT),
-        _line(_JUMP_ANY, _NEW_NAMESPACES, otherwise=5),
+            steps += [_step(_JUMP_EQUAL, number, otherwise=1), _refuse(errno.EPERM)]
+    # A filter can't read the flags of clone3. If clone3 is missing, programs use clone.
+    steps += [_step(_JUMP_EQUAL, numbers["clone3"], otherwise=1), _refuse(errno.ENOSYS)]
+    steps += [
+        _step(_JUMP_EQUAL, numbers["clone"], otherwise=3),
+        _step(_LOAD, _FIRST_ARGUMENT),
+        _step(_JUMP_ANY, _NEW_NAMESPACES, otherwise=5),
         _refuse(errno.EPERM),
-        _line(_JUMP_EQUAL, numbers["socket"], otherwise=3),
-        _line(_LOAD, _FIRST_ARGUMENT),
-        _line(_JUMP_EQUAL, 1, then=1),  # AF_UNIX
+        _step(_JUMP_EQUAL, numbers["socket"], otherwise=3),
+        _step(_LOAD, _FIRST_ARGUMENT),
+        _step(_JUMP_EQUAL, 1, then=1),  # AF_UNIX
         _refuse(errno.EAFNOSUPPORT),
-        _line(_RETURN, _ALLOW),
+        _step(_RETURN, _ALLOW),
     ]
-    # A `clone` that asks for no namespace ends at the last line, as does an AF_UNIX socket.
-    return b"".join(lines)
+    # A `clone` without a new namespace jumps to the last step, and so does an AF_UNIX socket.
+    return b"".join(steps)
 
 
 def _refuse(number: int) -> bytes:
-    return _line(_RETURN, _REFUSE | number)
+    return _step(_RETURN, _REFUSE | number)
 
 
-def _line(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
+def _step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
+    """Encode one instruction; `then` and `otherwise` are the instructions that a jump skips."""
     return struct.pack("HBBI", code, then, otherwise, value)

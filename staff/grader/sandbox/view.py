@@ -1,4 +1,4 @@
-"""What a worker sees of the machine: the system, Python, its submission, a scratch folder."""
+"""The files that a worker sees: the system, Python, its submission and a scratch folder."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ _SPAWNED = (
     *(f"tests/harness/{name}.py" for name in _HARNESS),
     "tests/harness/probes",
 )
-"""What a worker that doesn't find it in memory has to read: no test, no case, no solution."""
+"""The files of this repository that a spawned worker reads: no test, no case, no solution. A forked
+worker already has them in memory."""
 
 
 def readable(plan: Confinement) -> list[Path]:
-    """The system and the Python environment, and no folder that holds the assignment."""
+    """Return what a worker may read: the system and Python, but no folder around the assignment."""
     python = [Path(sys.prefix), Path(sys.base_prefix)]
     modules = [Path(os.path.normpath(p)) for p in sys.path if p]
     found = [Path(p) for p in _SYSTEM] + [Path(os.path.normpath(p)) for p in python]
@@ -56,17 +57,17 @@ def _around_ours(path: Path) -> bool:
 
 
 def devices(plan: Confinement) -> list[Path]:
-    """The device nodes that a worker gets."""
+    """Return the device nodes that a worker gets."""
     found = [Path("/dev") / name for name in DEVICES]
     found += sorted(Path("/dev").glob(_GPU_DEVICES)) if plan.gpu else []
     return [device for device in found if device.exists()]
 
 
 def lay_out_root(plan: Confinement, root: Path) -> None:
-    """Mount everything that the worker will see below `root`, in this mount namespace alone.
+    """Mount everything that the worker will see below `root`, in this mount namespace only.
 
     Raises:
-        OSError: it is not allowed.
+        OSError: a mount is not allowed.
     """
     linux.mount("none", Path("/"), "", linux.MS_REC | linux.MS_PRIVATE)
     root.mkdir()
@@ -78,11 +79,11 @@ def lay_out_root(plan: Confinement, root: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(os.readlink(path))
             continue
-        _make_room(path, target)
+        _make_mount_point(path, target)
         linux.bind_read_only(path, target)
     (root / "dev/shm").mkdir(parents=True)
     for device in devices(plan):
-        _make_room(device, root / device.relative_to("/"))
+        _make_mount_point(device, root / device.relative_to("/"))
         linux.mount(str(device), root / device.relative_to("/"), "", linux.MS_BIND)
     (root / SUBMISSION.name).mkdir()
     linux.bind_read_only(Path(plan.submission), root / SUBMISSION.name)
@@ -92,15 +93,16 @@ def lay_out_root(plan: Confinement, root: Path) -> None:
         (root / name).mkdir(exist_ok=True)
         options = f"size={bytes_},nr_inodes={files},mode=1777"
         linux.mount("tmpfs", root / name, "tmpfs", sealed, options)
-    if not (root / "tmp").exists():  # a Python environment may lie there
+    if not (root / "tmp").exists():  # it exists if the Python environment is below /tmp
         (root / "tmp").symlink_to(SCRATCH)
-    # Where the grader is no root, what it has mounted is the worker's own to write to.
+    # Without root, grader and worker are the same user, so the worker could write to this mount.
     linux.mount("none", root, "", sealed | linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY)
 
 
 def mount_proc(root: Path) -> None:
-    """Show the worker its own processes; called by the first of them."""
-    with contextlib.suppress(OSError):  # a container hides parts of its own; none is stricter
+    """Mount a /proc that shows the worker's processes alone; the first of them calls this."""
+    # A container that hides parts of its /proc forbids this. The worker then has none.
+    with contextlib.suppress(OSError):
         flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
         linux.mount("proc", root / "proc", "proc", flags)
 
@@ -109,7 +111,8 @@ def _inside(path: Path, others: list[Path]) -> bool:
     return any(path.is_relative_to(other) and not other.is_symlink() for other in others)
 
 
-def _make_room(source: Path, target: Path) -> None:
+def _make_mount_point(source: Path, target: Path) -> None:
+    """Make an empty folder or file, on which `source` can be mounted."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         target.mkdir(exist_ok=True)

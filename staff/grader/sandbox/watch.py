@@ -1,4 +1,4 @@
-"""What a supervisor does while its worker runs: wait, count memory and files, and clear up."""
+"""The work of a supervisor while its worker runs: measure memory and files, and end the worker."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from pathlib import Path
 
 from staff.grader.sandbox.plan import Limits
 
-_LOOK_EVERY = 0.25
-"""Seconds."""
+_CHECK_EVERY = 0.25
+"""Seconds between two checks."""
 _CROWD = 16
-"""Processes and threads; with more, all of them together get little more time than one."""
+"""Processes and threads. A worker with more of them gets the lowest priority for all of them."""
 _LOWEST = 19
+"""The lowest priority that a process can have."""
 _PATIENCE = 10.0
-"""Seconds for killing what a worker leaves behind."""
+"""Seconds for killing the processes that a worker leaves behind."""
 
 
 def watch(
@@ -30,20 +31,19 @@ def watch(
     scratch: Path | None,
     proc: int,
 ) -> int:
-    """Wait for the worker's end, and make sure of it.
+    """Wait until the worker ends, or kill it; then kill every process that it has started.
 
-    The worker is killed when the line to the grader is cut or the lifeline ends, when its time is
-    over, or when all its processes together hold too much. What it started is gone when this
-    returns. While it runs, a crowd of processes gets little more time than one has, so that its
-    neighbours don't run out of theirs.
+    The worker is killed when the grader closes the connection or ends, when the time is over, or
+    when the worker's processes together use too much memory or disk. If it starts many processes,
+    they get the lowest priority, so that the other workers keep their share of the CPU.
 
     Args:
-        worker: its process.
-        connection: the line.
-        lifeline: a pipe that ends with the grader.
-        limits: what it may use.
-        scratch: its folder, where no file system of its own bounds it.
-        proc: /proc as it is outside, an open folder.
+        worker: the id of the worker's process.
+        connection: the socket to the grader.
+        lifeline: a pipe whose writing end closes when the grader ends; None for no pipe.
+        limits: what the worker may use.
+        scratch: the worker's folder, if no file system of its own limits it; otherwise None.
+        proc: the file descriptor of /proc, as it is outside of the namespaces.
 
     Returns:
         The worker's exit status.
@@ -56,7 +56,7 @@ def watch(
     pidfd = os.pidfd_open(worker)
     poll.register(pidfd, select.POLLIN)
     try:
-        while not poll.poll(_LOOK_EVERY * 1000):
+        while not poll.poll(_CHECK_EVERY * 1000):
             tasks = _tasks_of_descendants(proc)
             memory = sum(_memory(proc, process) for process in tasks)
             full = scratch and _overfull(scratch, limits.scratch_bytes, limits.scratch_files)
@@ -66,7 +66,7 @@ def watch(
             for task in everything if len(everything) > _CROWD else ():
                 with contextlib.suppress(OSError):
                     os.setpriority(os.PRIO_PROCESS, task, _LOWEST)
-    finally:  # not reaped yet, so the number is still its own
+    finally:  # the worker is not reaped yet, so the id still belongs to it
         os.kill(worker, signal.SIGKILL)
         status = os.waitpid(worker, 0)[1]
         _clear_up(proc)
@@ -74,7 +74,7 @@ def watch(
 
 
 def _overfull(scratch: Path, most_bytes: int, most_files: int) -> bool:
-    """Whether a folder holds too much; one too deep to be walked does."""
+    """Whether a folder holds too much; a folder that is too deep to be walked does."""
     waiting, size, files = [str(scratch)], 0, 0
     while waiting and size <= most_bytes and files <= most_files:
         try:
@@ -91,10 +91,10 @@ def _overfull(scratch: Path, most_bytes: int, most_files: int) -> bool:
 
 
 def _tasks_of_descendants(proc: int) -> dict[int, list[int]]:
-    """All processes below this one, and the threads of each.
+    """Return the ids of all processes below this one, with the ids of their threads.
 
-    Who loses a parent gets another one further up, but not above this process: in a namespace its
-    first process, and otherwise this one, which adopts orphans.
+    A process whose parent ends gets a new parent, but never one above this process: in a process
+    namespace, it is the first process there; otherwise it is this process, which adopts orphans.
     """
     found: dict[int, list[int]] = {}
     waiting = [os.getpid()]
@@ -113,7 +113,7 @@ def _tasks_of_descendants(proc: int) -> dict[int, list[int]]:
 
 
 def _memory(proc: int, process: int) -> int:
-    """Bytes that a process has touched and that aren't a file's."""
+    """Return the bytes of memory that a process has touched, except those of mapped files."""
     with contextlib.suppress(OSError):
         words = [line.split() for line in _read(proc, f"{process}/status").splitlines()]
         return sum(int(w[1]) << 10 for w in words if w[:1] in (["RssAnon:"], ["RssShmem:"]))
@@ -127,9 +127,9 @@ def _read(proc: int, name: str) -> str:
 
 
 def _clear_up(proc: int) -> None:
-    """Kill whatever the worker has started that doesn't end with it.
+    """Kill every process that the worker has started and that did not end with it.
 
-    All of it is stopped first: what stands still has no more children.
+    All of them are stopped first, since a stopped process can't start another one.
     """
     ends = time.monotonic() + _PATIENCE
     stopped: set[int] = set()

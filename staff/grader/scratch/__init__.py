@@ -1,5 +1,6 @@
-"""From scratch: what a submission uses of what it was to build itself.
+"""Find ready-made code in a submission: what it should have been built from scratch.
 
-`static` reads the code, `guard` watches it run, `findings` puts both together and says which tasks
-are concerned. `rules` is what they share. The names come from the rubric.
+`static` reads the submission's code, and `guard` watches it while it runs. `findings` combines
+their results and names the tasks concerned. `rules` resolves the forbidden names, which the rubric
+lists.
 """

@@ -1,4 +1,4 @@
-"""What the names in a file stand for, read from its text."""
+"""Resolve the names in a Python file to dotted names. The file is parsed and not run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Final
 
 _MAX_HOPS = 20
+"""The most names that are followed from one to the next."""
 _MAX_MEANINGS = 8
+"""The most meanings of one name that are followed."""
 _IMPORTERS = (
     "importlib.import_module",
     "importlib.__import__",
@@ -16,23 +18,28 @@ _IMPORTERS = (
     "builtins.__import__",
 )
 ABSOLUTE: Final = "!"
-"""Begins a dotted name whose first part is a module, whatever the file calls by that name."""
+"""The prefix of a dotted name that begins with a module, even if the file binds its first name."""
 
 
 class Module:
-    """One file: what its imports and assignments bind."""
+    """One file, with the names that its imports and assignments bind.
+
+    Args:
+        path: the path of the file from the submission's top.
+        tree: its syntax tree.
+    """
 
     def __init__(self, path: str, tree: ast.Module) -> None:
         self.path = path
         self.tree = tree
         self.bound: defaultdict[str, set[str]] = defaultdict(set)
-        """Dotted names that a name may stand for."""
+        """For each bound name, the dotted names that it may stand for."""
         self.stars: list[str] = []
-        """Modules of which everything is imported."""
+        """The modules of which everything is imported with `*`."""
         self.texts: dict[str, str] = {}
-        """Names of constant strings."""
+        """The values of names that are bound to constant strings."""
         self.inner: dict[ast.AST, list[ast.AST]] = {}
-        """The nodes right below each node, but for operators and contexts, which tell nothing."""
+        """The children of each node, without operators and contexts."""
         nodes: list[ast.AST] = [tree]
         for node in nodes:
             self.inner[node] = _inner(node)
@@ -52,7 +59,7 @@ class Module:
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def base(self, node: ast.ImportFrom) -> str:
-        """The module that something is imported from, in full."""
+        """Return the full name of the module from which a statement imports."""
         if not node.level:
             return node.module or ""
         package = self.path.split("/")[:-1]
@@ -60,7 +67,7 @@ class Module:
         return ".".join([*above, *([node.module] if node.module else [])])
 
     def text(self, node: ast.expr) -> str | None:
-        """The string that an expression surely is, put together from parts or not."""
+        """Return the string that an expression is, perhaps put together from pieces, or None."""
         match node:
             case ast.Constant(value=str(value)):
                 return value
@@ -70,15 +77,15 @@ class Module:
                 left, right = self.text(node.left), self.text(node.right)
                 return None if left is None or right is None else left + right
             case ast.JoinedStr(values=values):
-                parts = [
+                pieces = [
                     self.text(v.value if isinstance(v, ast.FormattedValue) else v) for v in values
                 ]
             case ast.Call(
                 func=ast.Attribute(value=ast.Constant(value=str(glue)), attr="join"),
                 args=[ast.List(elts=elements) | ast.Tuple(elts=elements)],
             ):
-                parts = [self.text(element) for element in elements]
-                return None if None in parts else glue.join(p for p in parts if p is not None)
+                pieces = [self.text(element) for element in elements]
+                return None if None in pieces else glue.join(p for p in pieces if p is not None)
             case ast.Subscript(
                 value=inner, slice=ast.Slice(lower=None, upper=None, step=ast.UnaryOp())
             ):
@@ -86,10 +93,10 @@ class Module:
                 return None if turned is None else turned[::-1]
             case _:
                 return None
-        return None if None in parts else "".join(p for p in parts if p is not None)
+        return None if None in pieces else "".join(p for p in pieces if p is not None)
 
     def dotted(self, node: ast.expr) -> str | None:
-        """The dotted name that an expression spells, by attributes or by a way around them."""
+        """Return the dotted name that an expression means, by attributes or in an indirect way."""
         match node:
             case ast.Name(id=name):
                 return name
@@ -111,12 +118,18 @@ class Module:
                 return self._below(value, self.text(key))
             case ast.Subscript(value=ast.Attribute(attr="modules") as modules, slice=key):
                 text = self.text(key)
-                known = "sys.modules" in self.meanings(self.dotted(modules) or "", {})
-                return ABSOLUTE + text if known and text else None
+                of_sys = "sys.modules" in self.meanings(self.dotted(modules) or "", {})
+                return ABSOLUTE + text if of_sys and text else None
         return None
 
     def meanings(self, dotted: str, modules: Mapping[str, Module], hops: int = 0) -> set[str]:
-        """What a dotted name of this file may stand for, through the submission's own modules."""
+        """Return what a dotted name of this file may stand for.
+
+        Args:
+            dotted: the name.
+            modules: the submission's modules by name; names are followed into them.
+            hops: how many names have been followed already.
+        """
         absolute = dotted.startswith(ABSOLUTE)
         first, _, rest = dotted.removeprefix(ABSOLUTE).partition(".")
         starts = {first} if absolute else self.bound.get(first, set())
@@ -206,7 +219,7 @@ def _inner(node: ast.AST) -> list[ast.AST]:
 
 
 def _through(name: str, modules: Mapping[str, Module], hops: int) -> set[str]:
-    """Follow a name into the submission's module that it names something of."""
+    """Follow a dotted name into the module of the submission that binds it."""
     parts = name.split(".")
     for length in range(len(parts) - 1, 0, -1):
         module = modules.get(".".join(parts[:length]))

@@ -1,8 +1,9 @@
-"""What was read and what was called, put together: one finding a place, with its tasks.
+"""Combine the names that were read and the calls that were noted: one finding for each use.
 
-A task is concerned where the use stands in the code of one of its symbols, or of its adapter. In a
-helper the guard tells: of the tasks that came by there the first one, since the later ones call
-it. Failing that, the file's tasks are concerned, or those whose work the name would do.
+A finding concerns a task if the use is in the code of one of the task's symbols, or of its adapter.
+If the use is in a helper, the finding concerns the first task whose tests ran that line; later
+tasks may only have called the first one. If the guard noted no call, the finding concerns the tasks
+of the file. If the file belongs to no task, it concerns the tasks whose work the name does.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from tests.harness.rubric import Rubric, Task, covers
 def findings(
     folder: Path, rubric: Rubric, calls: Sequence[Call] = ()
 ) -> tuple[ScratchFinding, ...]:
-    """Find what a submission uses of what it was to build itself.
+    """Find the ready-made code that a submission uses.
 
     Args:
-        folder: the submission, as intake gives it.
-        rubric: what is forbidden, and which symbols belong to which task.
-        calls: what the guard noted while the suite ran.
+        folder: the copy of the submission that intake has made.
+        rubric: lists what is forbidden, and which symbols belong to which task.
+        calls: the calls that the guard noted while the suite ran.
     """
     rules = rubric.scratch
     read = uses(folder, rules)
@@ -40,8 +41,8 @@ def findings(
     found = []
     for key in sorted(by_key):
         use = by_key[key]
-        came_by = {c.task for c in calls if (c.file, c.line, c.name) == key and c.task}
-        tasks = () if use.how == "dodge" else _tasks(use, rubric, came_by)
+        ran = {c.task for c in calls if (c.file, c.line, c.name) == key and c.task}
+        tasks = () if use.how == "dodge" else _tasks(use, rubric, ran)
         found.append(
             ScratchFinding(
                 file=printable(use.file),
@@ -55,7 +56,7 @@ def findings(
 
 
 def enforced(result: SuiteResult, found: Sequence[ScratchFinding]) -> SuiteResult:
-    """Take the points of every task that a finding concerns."""
+    """Return the result without the points of the tasks that a finding concerns."""
     concerned = {task for finding in found for task in finding.tasks}
     return SuiteResult.of(
         result.layout,
@@ -66,22 +67,22 @@ def enforced(result: SuiteResult, found: Sequence[ScratchFinding]) -> SuiteResul
     )
 
 
-def _tasks(use: Use, rubric: Rubric, came_by: Collection[str]) -> tuple[str, ...]:
-    at_home = [task for task in rubric.tasks if use.file in task.files]
-    exact = [task for task in rubric.tasks if _is_home(task, use)]
-    first = [task for task in rubric.tasks if task.id in came_by][:1]
-    work = [
+def _tasks(use: Use, rubric: Rubric, ran: Collection[str]) -> tuple[str, ...]:
+    of_symbol = [task for task in rubric.tasks if _is_in_symbol(task, use)]
+    first = [task for task in rubric.tasks if task.id in ran][:1]
+    of_file = [task for task in rubric.tasks if use.file in task.files]
+    of_name = [
         task
         for task in rubric.tasks
         for pattern, ids in rubric.scratch.tasks.items()
         if task.id in ids and covers(pattern, use.name)
     ]
-    chosen = exact or first or at_home or work
+    chosen = of_symbol or first or of_file or of_name
     return tuple(dict.fromkeys(task.id for task in chosen))
 
 
-def _is_home(task: Task, use: Use) -> bool:
-    """Whether a use stands in a symbol of the task, or in its adapter."""
+def _is_in_symbol(task: Task, use: Use) -> bool:
+    """Whether a use is in the code of a symbol of the task, or of its adapter."""
     module = use.file.removesuffix(".py").replace("/", ".")
     if use.file in ("adapters.py", "tests/adapters.py"):
         return use.symbol in task.adapters

@@ -1,6 +1,6 @@
-"""The guard: notes the calls of forbidden functions that a submission makes while it runs.
+"""The guard notes the calls of forbidden functions that a submission makes while it runs.
 
-It belongs into the process of the submission, and is installed before the submission is imported:
+It runs in the process of the submission, and is installed before the submission is imported:
 
     guard = Guard(rules)
     guard.install()            # once, in a process that forks, before it forks
@@ -9,13 +9,14 @@ It belongs into the process of the submission, and is installed before the submi
     guard.task = "softmax"     # before the calls of each test
     guard.found()              # plain data: a list of dictionaries
 
-Each forbidden function, method and constructor is replaced by one that looks at who calls. A call
-from a file of the submission is noted, by whatever name the function was reached; one that PyTorch
-makes itself is not. The call is made all the same, so nothing else changes. The submission shares
-the process and could take the guard out again, so that silence proves nothing.
+The guard replaces each forbidden function, method and constructor by one that looks at its caller
+and then makes the call, so that results don't change. A call from a file of the submission is noted
+under the function's own name, whatever alias the submission uses. A call from PyTorch itself is not
+noted.
+The submission shares the process and could remove the guard, so a lack of notes proves nothing.
 
-A mode that sees every operator inside PyTorch would miss less. It was measured: the suite on the
-solution takes 2.4 times the CPU with one, and 1.1 times with this guard.
+A `TorchDispatchMode` would note every operator and so miss less. But with one, the suite on the
+solution takes 2.4 times the CPU time, and with this guard 1.1 times.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ from staff.grader.scratch.rules import Binding, bindings
 from tests.harness.rubric import Scratch
 
 _MAX_NOTES = 1_000
-_frame = sys._getframe  # noqa: SLF001 - `inspect` gives no frame but one's own
+_frame = sys._getframe  # noqa: SLF001 - `inspect` only returns the current frame
 _METHODS = ("__init__", "forward", "step")
-"""What is watched of a class: that it is made, and that its work is asked for by name."""
+"""The methods of a class that are watched, if the class has them."""
 
 
 class Guard:
-    """Watches a submission.
+    """Notes the calls of forbidden functions that a submission makes.
 
     Args:
-        rules: what may not be used.
+        rules: what is forbidden.
     """
 
     def __init__(self, rules: Scratch) -> None:
         self.task: str | None = None
-        """The task whose tests run; None while the submission is imported."""
+        """The task whose tests run now; None while the submission is imported."""
         self._rules = rules
         self._root = "\0"
         self._notes: dict[tuple[str | None, str, str, int], str] = {}
@@ -56,11 +57,11 @@ class Guard:
         self._finder = _Finder(self, rules)
 
     def watch(self, root: Path) -> None:
-        """Begin to note the calls of the code below a folder."""
+        """Begin to note calls from code in files below `root`."""
         self._root = f"{root.resolve()}{os.sep}"
 
     def install(self) -> None:
-        """Put the watchers in place."""
+        """Replace the forbidden functions, methods and constructors by watched ones."""
         import torch
         from torch._ops import OpOverload, OpOverloadPacket
 
@@ -81,7 +82,7 @@ class Guard:
         sys.meta_path.insert(0, self._finder)
 
     def remove(self) -> None:
-        """Put everything back."""
+        """Restore everything that `install` has replaced."""
         for holder, attribute, value, own in reversed(self._replaced):
             if own:
                 setattr(holder, attribute, value)
@@ -92,9 +93,10 @@ class Guard:
             sys.meta_path.remove(self._finder)
 
     def found(self) -> list[dict[str, Any]]:
-        """Give what was noted: `task`, `name`, `file` below the submission, `line`, `how`.
+        """Return the notes, each with the keys `task`, `name`, `file`, `line` and `how`.
 
-        `how` is `called`, or `dodge` for a call through PyTorch's inner operators.
+        `file` is relative to the submission's folder. `how` is `called`, or `dodge` for a call
+        through PyTorch's internal operators (`torch.ops`).
         """
         return [
             {"task": task, "name": name, "file": file, "line": line, "how": how}
@@ -102,9 +104,17 @@ class Guard:
         ]
 
     def note(self, frame: FrameType | None, name: str, how: str = "called") -> bool:
-        """Note a call, if the frame that makes it is the submission's, and say whether it is.
+        """Note a call if it comes from a file of the submission.
 
-        Code without a file, such as what `exec` runs, belongs to whoever runs it.
+        Code without a file, such as code that `exec` runs, belongs to the file that runs it.
+
+        Args:
+            frame: the frame that makes the call.
+            name: the forbidden name.
+            how: `called` or `dodge`.
+
+        Returns:
+            Whether the call comes from a file of the submission.
         """
         while frame is not None and frame.f_code.co_filename.startswith("<"):
             frame = frame.f_back
@@ -135,7 +145,7 @@ class Guard:
 
         @functools.wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            if not compiling():  # the compiler would stop at a frame; the code is read anyway
+            if not compiling():  # the compiler can't trace frames; `static` reads the code
                 note(frame_of(1), name)
             return function(*args, **kwargs)
 
@@ -153,7 +163,7 @@ class Guard:
             self._replace(cls, method, watched)
 
     def _constructor(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """A class of the submission that inherits is noted, too, whoever makes an object of it."""
+        """Watch a constructor; a subclass from the submission is noted whoever makes an object."""
         compiling, note, frame_of = self._compiling, self.note, _frame
 
         @functools.wraps(function)
@@ -161,12 +171,12 @@ class Guard:
             if not compiling():
                 own = type(self_).__module__.partition(".")[0] == "torch"
                 if not note(frame_of(1), name) and not own:
-                    self._note_heir(type(self_), name)
+                    self._note_subclass(type(self_), name)
             function(self_, *args, **kwargs)
 
         return watched
 
-    def _note_heir(self, cls: type, name: str) -> None:
+    def _note_subclass(self, cls: type, name: str) -> None:
         file = getattr(sys.modules.get(cls.__module__), "__file__", None)
         if isinstance(file, str) and file.startswith(self._root):
             codes = [getattr(value, "__code__", None) for value in vars(cls).values()]
@@ -187,13 +197,13 @@ class Guard:
 
 
 class _Finder(MetaPathFinder):
-    """Finds nothing, but sees who asks for a forbidden module."""
+    """An import finder that finds nothing, but notes who imports a forbidden module."""
 
     def __init__(self, guard: Guard, rules: Scratch) -> None:
         self._guard = guard
         self._rules = rules
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
-        """Note an import, and leave it to the others."""
+        """Note a forbidden import, and leave the search to the other finders."""
         if self._rules.forbids(fullname):
             self._guard.note(_frame(1), fullname)

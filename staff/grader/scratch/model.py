@@ -1,4 +1,4 @@
-"""What is found, as data that grades hold and reports show."""
+"""Findings of ready-made code, as data that grades hold and reports show."""
 
 from __future__ import annotations
 
@@ -14,27 +14,30 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """A call that the guard noted; see `Guard.found`."""
 
     task: str | None
-    """The task whose tests ran."""
+    """The task whose tests ran; None while the submission was imported."""
     name: str
+    """The dotted name of the forbidden function."""
     file: str
+    """The file of the call, relative to the submission's folder."""
     line: int
     how: Literal["called", "dodge"] = "called"
 
 
 class ScratchFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One place where a submission uses what it was to build itself."""
+    """One source line of a submission that uses ready-made code."""
 
     file: str
-    """Below the submission, with forward slashes."""
+    """The path relative to the submission's folder, with forward slashes."""
     line: int
     name: str
-    """The dotted name, whatever it is called there."""
+    """The dotted name of the forbidden function or class, whatever alias the submission uses."""
     how: How
-    """`read` in the code, `called` while it ran, or a `dodge`: a way around that may lead there."""
+    """`read`: the code names it. `called`: the submission called it. `dodge`: an indirect way, such
+    as `eval`, by which the code could reach a forbidden name."""
     tasks: tuple[str, ...] = ()
-    """Whose points it concerns; none for a dodge, which a person has to judge."""
+    """The tasks whose points are concerned; empty for a dodge, which a person has to judge."""
 
     def __str__(self) -> str:
-        what = {"read": "uses", "called": "calls", "dodge": "could reach anything by"}[self.how]
+        what = {"read": "uses", "called": "calls", "dodge": "could use anything through"}[self.how]
         concerns = f" ({', '.join(self.tasks)})" if self.tasks else ""
         return f"{self.file}:{self.line} {what} {self.name}{concerns}"

@@ -1,4 +1,4 @@
-"""What the forbidden names stand for among the modules that are loaded, and their other names."""
+"""Resolve the forbidden names to objects of the loaded modules, and find their other names."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from tests.harness.rubric import Scratch
 
 @dataclass(frozen=True)
 class Binding:
-    """A place where a forbidden function or class can be had: `vars(holder)[attribute]`."""
+    """An attribute through which a forbidden function or class can be reached."""
 
     name: str
-    """The dotted name that reports use, whatever the place."""
+    """The dotted name that reports use for the value."""
     holder: Any
+    """The module or class that has the attribute."""
     attribute: str
     value: Any
 
 
 def bindings(rules: Scratch) -> Iterator[Binding]:
-    """Find what is forbidden among the modules that are loaded."""
+    """Yield every attribute of the loaded modules whose value is forbidden."""
     names = Names(rules)
     for name, holder, attribute, value in names.members:
         canonical = names.of.get(id(value), name)
@@ -34,11 +35,15 @@ def bindings(rules: Scratch) -> Iterator[Binding]:
 
 
 class Names:
-    """The names of what is loaded: one object has one name here, however many places it has."""
+    """The names of loaded objects: each object has one name here, even if many attributes hold it.
+
+    Args:
+        rules: the patterns; only names that they match are looked up.
+    """
 
     def __init__(self, rules: Scratch) -> None:
         self.members: list[tuple[str, Any, str, Any]] = []
-        """Name, holder, attribute and value of all that the patterns speak of."""
+        """Name, holder, attribute and value of everything that the patterns match."""
         seen: set[int] = set()
         for pattern in [*rules.forbidden, *rules.allowed]:
             name = pattern.removesuffix(".*")
@@ -51,13 +56,14 @@ class Names:
         self._rules = rules
         self._modules = {name for name in rules.forbidden if not name.endswith(".*")}
         self.of: dict[int, str] = {}
+        """The name of each object, under the object's id."""
         for name, _, _, value in sorted(self.members, key=lambda member: member[0].count(".")):
             self.of.setdefault(id(value), name)
         self.forbidden = lru_cache(maxsize=10_000)(self._forbidden)
-        """Gives the name that reports use, if a dotted name leads to something forbidden."""
+        """Return the name that reports use for a forbidden dotted name; None if it is allowed."""
 
     def canonical(self, name: str) -> str | None:
-        """The name under which reports speak of a name; None for a module that is not forbidden."""
+        """Return the name that reports use for a name; None for a module that is not forbidden."""
         value = look_up(name)
         if isinstance(value, types.ModuleType):
             return name if name in self._modules else None
@@ -89,9 +95,9 @@ class Names:
 
 
 def look_up(name: str) -> Any:
-    """Find what a dotted name means among the modules that are loaded; None where nothing is.
+    """Return the object of a dotted name in the loaded modules, or None.
 
-    Nothing is imported or called for it.
+    This imports nothing and calls nothing.
     """
     first, *rest = name.split(".")
     value: Any = sys.modules.get(first)
@@ -105,7 +111,7 @@ def look_up(name: str) -> Any:
 
 
 def _is_own(value: Any) -> bool:
-    """Whether a value is PyTorch's, and not a tool that one of its modules imported."""
+    """Whether a value belongs to PyTorch, and is not a tool that one of its modules imports."""
     return isinstance(value, types.BuiltinFunctionType) or (
         isinstance(value, type | types.FunctionType)
         and value.__module__.startswith(("torch.nn", "torch.optim"))

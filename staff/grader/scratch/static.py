@@ -1,8 +1,8 @@
-"""What a submission uses of what it was to build itself, read from its text: nothing is run.
+"""Find ready-made code in the source of a submission. The source is parsed and not run.
 
 Names are followed through imports, assignments and the submission's own modules, and through the
-usual ways around them. A name that only stands in an annotation or is asked about by `isinstance`
-is no use. Where the text doesn't tell, the guard does.
+usual indirect ways, such as `getattr`. A name in an annotation or in a call of `isinstance` is not
+counted as a use. What the source does not show, the guard notes at run time.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ _GETTERS = ("operator.attrgetter", "operator.methodcaller")
 
 
 class Use:
-    """One place where a name is used."""
+    """One source line that uses a forbidden name."""
 
     def __init__(self, file: str, line: int, name: str, how: How, symbol: str) -> None:
         self.file, self.line, self.name, self.how = file, line, name, how
         self.symbol = symbol
-        """The function or class at the module's top that it stands in; empty outside of any."""
+        """The top-level function or class that contains the line; empty outside of any."""
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """What two uses share that are one."""
+        """A key that identifies the use."""
         return self.file, self.line, self.name
 
 
 def uses(folder: Path, rules: Scratch) -> list[Use]:
-    """Read every Python file of a submission, and give what is forbidden in it.
+    """Read every Python file of a submission, and return the uses of forbidden names.
 
     Args:
-        folder: a submission as intake gives it.
+        folder: the copy of the submission that intake has made.
         rules: what is forbidden.
     """
     found: dict[tuple[str, int, str], Use] = {}
@@ -80,7 +80,7 @@ def _too_deep(file: str) -> Use:
 
 
 class _Reader:
-    """Walks through one file."""
+    """Walks through the syntax tree of one file, and finds uses."""
 
     def __init__(
         self,
@@ -96,10 +96,10 @@ class _Reader:
         self._names = names
         self._methods = methods
         self._symbol = ""
-        self._known: dict[str, set[str]] = {}
+        self._cached: dict[str, set[str]] = {}
 
     def read(self) -> Iterator[Use]:
-        """Give the uses, symbol by symbol."""
+        """Yield the uses, symbol by symbol."""
         for statement in self._module.tree.body:
             named = isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
             self._symbol = statement.name if named else ""  # type: ignore[attr-defined]
@@ -134,7 +134,7 @@ class _Reader:
         if isinstance(node, ast.BinOp):
             text = self._module.text(node)
             if text is not None and self._speaks_of(text):
-                yield self._use(node, f"the text {text!r} put together", "dodge")
+                yield self._use(node, f"the assembled text {text!r}", "dodge")
             return
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             return
@@ -144,17 +144,17 @@ class _Reader:
             name = self._forbidden(meaning)
             if name is not None:
                 yield self._use(node, name, "read")
-            elif not isinstance(node, ast.Name) and (door := self._rules.backdoor(meaning)):
-                yield self._use(node, door if door == "sys.modules" else meaning, "dodge")
+            elif not isinstance(node, ast.Name) and (backdoor := self._rules.backdoor(meaning)):
+                yield self._use(node, backdoor if backdoor == "sys.modules" else meaning, "dodge")
             elif isinstance(node, ast.Attribute) and node.attr == "__dict__" and _torch(meaning):
                 yield self._use(node, meaning, "dodge")
         if isinstance(node, ast.Attribute) and node.attr in self._methods and not meanings:
-            asked_of_self = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-            if not asked_of_self:
+            of_self = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            if not of_self:
                 yield self._use(node, f"torch.Tensor.{node.attr}", "read")
 
     def _call(self, node: ast.Call) -> Iterator[Use]:
-        """Calls that reach a name by its text, or run text."""
+        """Yield the uses in calls that look up a name by its text, or that run a text."""
         function = self._module.dotted(node.func) or ""
         meanings = self._meanings(function)
         if function in _RUNNERS and not meanings:
@@ -162,23 +162,23 @@ class _Reader:
         elif self._module.imports(node.func):
             text = self._module.text(node.args[0]) if node.args else None
             if text is None or _torch(text) or self._rules.forbids(text):
-                what = "what only shows when it runs" if text is None else repr(text)
+                what = "a name that is computed" if text is None else repr(text)
                 yield self._use(node, f"{function} of {what}", "dodge")
             if text is not None and self._rules.forbids(text) and self._forbidden(text):
                 yield self._use(node, text, "read")
         elif function in ("getattr", "vars") and node.args:
-            whose = self._module.dotted(node.args[0])
-            of_torch = whose and any(map(_torch, self._meanings(whose)))
-            told = len(node.args) > 1 and self._module.text(node.args[1]) is not None
-            if of_torch and not told:
-                yield self._use(node, f"{function} of {whose}", "dodge")
+            owner = self._module.dotted(node.args[0])
+            of_torch = owner and any(map(_torch, self._meanings(owner)))
+            constant = len(node.args) > 1 and self._module.text(node.args[1]) is not None
+            if of_torch and not constant:
+                yield self._use(node, f"{function} of {owner}", "dodge")
         elif not meanings.isdisjoint(_GETTERS) and node.args:
             text = self._module.text(node.args[0])
             if text is None or text.rpartition(".")[2] in self._methods or self._speaks_of(text):
                 yield self._use(node, f"{function} of {text!r}", "dodge")
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Use]:
-        """An import is a use where the name isn't used later on, since that tells more."""
+        """Yield the uses in an import, except names whose later uses are reported."""
         for alias in node.names:
             if isinstance(node, ast.Import):
                 name, last = alias.name, alias.asname or alias.name.split(".")[0]
@@ -191,16 +191,14 @@ class _Reader:
             forbidden = self._forbidden(name)
             if forbidden and (last not in self._module.used or isinstance(node, ast.Import)):
                 yield self._use(node, forbidden, "read")
-            elif (
-                forbidden is None and (door := self._rules.backdoor(name)) and door != "sys.modules"
-            ):
+            elif forbidden is None and self._rules.backdoor(name) not in (None, "sys.modules"):
                 yield self._use(node, name, "dodge")
 
     def _meanings(self, dotted: str) -> set[str]:
-        """What a dotted name may stand for; most names stand in a file many times."""
-        if dotted not in self._known:
-            self._known[dotted] = self._module.meanings(dotted, self._modules)
-        return self._known[dotted]
+        """Return what a dotted name may stand for; cached, since most names occur many times."""
+        if dotted not in self._cached:
+            self._cached[dotted] = self._module.meanings(dotted, self._modules)
+        return self._cached[dotted]
 
     def _forbidden(self, meaning: str) -> str | None:
         return self._names.forbidden(meaning.removeprefix(ABSOLUTE))
@@ -222,7 +220,7 @@ def _torch(name: str) -> bool:
 
 
 def _origin(node: ast.expr) -> ast.expr:
-    """What a chain of attributes begins with."""
+    """Return the expression with which a chain of attributes begins."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node

@@ -1,4 +1,4 @@
-"""The bridge of a grader: the submission runs in a worker, and only plain data comes back."""
+"""The bridge of a grade: the submission runs in a worker, and only plain data comes back."""
 
 from __future__ import annotations
 
@@ -27,32 +27,35 @@ _MOST_TEXT = 2_000
 _MOST_FRAMES = 8
 _MOST_CALLS = 1_000
 _MOST_LINES = 1_000_000
-_OVER = "the time for the whole suite is over"
+_OVER = "the time for the whole suite is used up"
 
 
 class Workers(msgspec.Struct, frozen=True, kw_only=True):
-    """Where workers come from, and how much time they get."""
+    """How a run of the suite gets its workers, and how much time they have."""
 
-    line: int
-    """File descriptor of the zygote's socket."""
+    zygote_socket: int
+    """The file descriptor of the zygote's socket."""
     plan: Confinement
+    """How the workers are confined."""
     import_seconds: float = 60.0
+    """Wall time for importing the submission."""
     call_seconds: float = 60.0
+    """Wall time for one call."""
     suite_seconds: float = 300.0
-    """For all calls together."""
+    """Wall time for all imports and calls together."""
 
     def spec(self) -> BridgeSpec:
-        """How a run of the suite is told to reach its submission through a worker."""
+        """Return the spec with which the runner makes the bridge to these workers."""
         options = msgspec.Raw(msgspec.json.encode(self))
         return BridgeSpec(
             connect="staff.grader.worker.remote:connect",
             options=options,
-            descriptors=(self.line,),
+            descriptors=(self.zygote_socket,),
         )
 
 
 class NoWorkerError(SubmissionError):
-    """No worker could be started, which is no fault of the submission's."""
+    """No worker could be started, which is not the submission's fault."""
 
 
 def connect(submission: Submission, device: str, *, options: bytes) -> Remote:
@@ -61,10 +64,11 @@ def connect(submission: Submission, device: str, *, options: bytes) -> Remote:
 
 
 class Remote:
-    """Runs a submission in a worker; implements `Bridge`.
+    """A `Bridge` that runs a submission in a worker.
 
-    A worker that dies, hangs or sends what is no answer is given up. Every further call of the
-    same test fails at once, and the next test gets a new worker.
+    If a worker dies, hangs or sends something that is not an answer, the bridge closes its
+    connection. Every further call of the same test then fails at once, and the next test gets a new
+    worker.
 
     Raises:
         SubmissionError: the submission can't be imported.
@@ -82,12 +86,12 @@ class Remote:
         self._open()
 
     def begin(self, task: str) -> None:
-        """A new test begins; see `Bridge.begin`."""
+        """Begin a new test; see `Bridge.begin`."""
         self._lost = None
         self._task = task
 
     def noted(self) -> tuple[Call, ...]:
-        """The calls that the guard beside the submission has noted, as far as it still tells."""
+        """Return the calls that the guard has noted; none if its answer is not usable."""
         self._lost = None
         reply = self._ask({"kind": "noted"}, "the guard")
         try:
@@ -134,18 +138,20 @@ class Remote:
         reply = self._ask(request, f"the probe {name!r}")
         if isinstance(reply, Raised):
             return reply
-        return reply["seen"] if "seen" in reply else self._lose("ProtocolError", "no observation")
+        if "seen" in reply:
+            return reply["seen"]
+        return self._lose("ProtocolError", f"the probe {name!r}: the reply has no observation")
 
     def close(self) -> None:
-        """Let the worker go."""
+        """Close the connection to the worker, which ends the worker."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
 
     def _explained(self, raised: Raised, adapter: str, arguments: Mapping[str, Plain]) -> Raised:
-        """Ask what the submission's own annotations say about a call, once for each adapter."""
-        told = raised.lost or raised.type == "NotImplementedError" or adapter in self._asked
-        if told or self._channel is None:
+        """Add what the submission's own annotations report about a call, once for each adapter."""
+        done = raised.lost or raised.type == "NotImplementedError" or adapter in self._asked
+        if done or self._channel is None:
             return raised
         self._asked.add(adapter)
         request = {"kind": "complaint", "name": adapter, "arguments": dict(arguments)}
@@ -169,37 +175,51 @@ class Remote:
             raise
 
     def _fetch(self) -> socket.socket:
-        """Send the zygote one end of a new line; the worker will have it."""
+        """Request a worker from the zygote, and return the socket that leads to it.
+
+        The request carries one end of a new socket pair, which becomes the worker's.
+        """
         ours, theirs = socket.socketpair()
         gpu = self.device.startswith("cuda")
         plan = msgspec.structs.replace(self._workers.plan, gpu=gpu or self._workers.plan.gpu)
-        asked = {"plan": plan, "device": self.device}
-        with theirs, socket.socket(fileno=os.dup(self._workers.line)) as line:
+        request = {"plan": plan, "device": self.device}
+        with theirs, socket.socket(fileno=os.dup(self._workers.zygote_socket)) as zygote:
             try:
-                socket.send_fds(line, [msgspec.json.encode(asked)], [theirs.fileno()])
+                socket.send_fds(zygote, [msgspec.json.encode(request)], [theirs.fileno()])
             except OSError as error:
                 ours.close()
                 raise NoWorkerError(f"no worker could be started: {error}") from None
         return ours
 
     def _expect(self, word: str, deadline: float, otherwise: type[SubmissionError]) -> None:
-        """Take the next frame, which is to say that the worker has come so far."""
+        """Receive a message, which must report that the worker has reached this state.
+
+        Args:
+            word: the state: `entered` the sandbox, or `opened` the submission.
+            deadline: when to give up, on the clock of `time.monotonic`.
+            otherwise: the error to raise for any other message.
+
+        Raises:
+            LateError: the deadline has passed.
+            SubmissionError: the worker reported a problem, or ended.
+        """
         assert self._channel is not None
         try:
             reply = self._channel.receive(deadline)
         except LateError:
             raise
         except WireError:
-            ended = "ended its process while it was imported"
             early = otherwise is NoWorkerError
-            text = "the sandbox ended before it began" if early else f"the submission {ended}"
+            text = "the worker ended before it was confined"
+            if not early:
+                text = "the submission ended its process while it was imported"
             raise otherwise(text) from None
         match reply:
-            case {"refused": str() as told} | {"problem": str() as told}:
-                raise otherwise(_text(told))
+            case {"refused": str() as reason} | {"problem": str() as reason}:
+                raise otherwise(_text(reason))
             case dict() if list(reply) == [word] and reply[word] is True:
                 return
-        raise otherwise("no answer to use")
+        raise otherwise("the worker's reply is not valid")
 
     def _ask(self, request: dict[str, Plain], what: str) -> dict[str, Any] | Raised:
         if self._lost is not None:
@@ -227,7 +247,7 @@ class Remote:
         except WireError as error:
             return self._lose("ProtocolError", f"{what}: {error}")
         if not isinstance(reply, dict) or len(reply) != 1:
-            return self._lose("ProtocolError", f"{what}: no answer to use")
+            return self._lose("ProtocolError", f"{what}: the reply is not valid")
         if isinstance(missing := reply.get("missing"), str):
             raise Missing(_text(missing))
         if isinstance(problem := reply.get("problem"), str):
@@ -251,39 +271,39 @@ class Remote:
 
 
 def _answer(reply: dict[str, Any]) -> Answer:
-    """Check an answer's frame.
+    """Make an answer of a reply.
 
     Raises:
-        WireError: it is not one.
+        WireError: the reply is not an answer.
     """
     match reply.get("answer"):
         case [output, dict() as inputs, dict() as gradients, str() as device] if all(
             isinstance(key, str) for key in (*inputs, *gradients)
         ) and all(g is None or type(g) is Tensor for g in gradients.values()):
             return Answer(output, inputs, gradients, _text(device))
-    raise WireError("no answer to use")
+    raise WireError("the reply is not a valid answer")
 
 
 def _raised(raised: Any) -> Raised:
-    """Check what is said about an exception.
+    """Make a `Raised` of the description of an exception.
 
     Raises:
-        WireError: it is not what it should be.
+        WireError: the description is not valid.
     """
     match raised:
         case [str() as kind, str() as message, list() as frames, str() as annotations]:
             shown = tuple(_frame(frame) for frame in frames[-_MOST_FRAMES:])
             return Raised(_text(kind), _text(message), shown, _text(annotations))
-    raise WireError("no exception to use")
+    raise WireError("the description of an exception is not valid")
 
 
 def _frame(frame: Any) -> Frame:
     match frame:
         case [str() as file, int() as line, str() as function, str() as source]:
             return Frame(_text(file), line % _MOST_LINES, _text(function), _text(source))
-    raise WireError("no frame to use")
+    raise WireError("a line of the traceback is not valid")
 
 
 def _text(text: str) -> str:
-    """Text of a submission, short and printable."""
+    """Return a text of the submission, cut and made printable."""
     return printable(text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…")

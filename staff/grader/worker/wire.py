@@ -1,8 +1,9 @@
-"""Frames: how plain data crosses a socket between a grader and the process it doesn't trust.
+"""Frames carry plain data over a socket between the grader and a process that it does not trust.
 
-A frame is a head (magic, length of a JSON text, length of a safetensors blob) and the two bodies.
-There is no pickle anywhere. What comes in is held to a size before a byte of it is kept, to a
-deadline as a whole, and to plain data: a sender can waste its own time and nothing else.
+A frame consists of a head (magic bytes, the length of a JSON text, the length of a safetensors
+blob), the text and the blob. Nothing is pickled. The receiver checks the size before it stores a
+byte, enforces one deadline for the whole frame, and accepts plain data only. So a hostile sender
+can waste its own time and nothing else.
 """
 
 from __future__ import annotations
@@ -29,37 +30,38 @@ MAX_BLOB = 64_000_000
 MAX_TENSORS = 20_000
 MAX_AXES = 16
 MAX_ELEMENTS = 1 << 26
-"""Of one tensor, whose bytes say how many there are; unless it has none:"""
+"""Elements of one tensor."""
 MAX_EMPTY = 1 << 16
-"""of a tensor with an axis of length zero, that one left out."""
+"""The product of the other axes of a tensor with an axis of length zero. Such a tensor has no bytes
+that would limit its shape."""
 _CHUNK = 1 << 18
 _JSON = json.JSONEncoder(allow_nan=False, check_circular=False, separators=(",", ":"))
 
 
 class _Entry(msgspec.Struct):
-    """What the table of contents says about a tensor, as far as it is looked at here."""
+    """The part of a tensor's entry in a safetensors header that is checked here."""
 
     shape: list[int]
 
 
 class WireError(Exception):
-    """A frame is not one, or too large; what it says is short and safe to print."""
+    """A frame is malformed or too large. The message is short and safe to print."""
 
 
 class ClosedError(WireError):
-    """The other side is gone."""
+    """The other side has closed the connection."""
 
 
 class LateError(WireError):
-    """The deadline passed."""
+    """The deadline has passed."""
 
 
 def encode(message: Plain) -> bytes:
     """Make the frame of a message.
 
     Raises:
-        TypeError: it is not plain data.
-        WireError: it is too large, or too deep.
+        TypeError: the message is not plain data.
+        WireError: the message is too large, or nested too deep.
     """
     tensors: dict[str, Tensor] = {}
     try:
@@ -72,15 +74,15 @@ def encode(message: Plain) -> bytes:
 
 
 def decode(text: bytes, blob: bytes, *, recipes: bool = False) -> Plain:
-    """Undo `encode` for the bodies of a frame.
+    """Return the message of a frame.
 
     Args:
         text: the JSON text.
-        blob: the tensors.
-        recipes: take recipes too; only a worker does, and only from the grader.
+        blob: the tensors, in the format of safetensors.
+        recipes: accept recipes too. Only a worker does, and only from the grader.
 
     Raises:
-        WireError: they are no plain data.
+        WireError: the text and the blob are not plain data.
     """
     _check_size(len(text), len(blob))
     try:
@@ -102,70 +104,74 @@ class Channel:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._early = bytearray()
-        """What came with what was asked for."""
+        self._received = bytearray()
+        """Bytes that were received and not yet read."""
 
     def send(self, message: Plain, deadline: float | None = None) -> None:
         """Send one message.
 
         Args:
             message: plain data.
-            deadline: on the clock of `time.monotonic`; none waits for ever.
+            deadline: when to give up, on the clock of `time.monotonic`; None waits for ever.
 
         Raises:
-            ClosedError: the other side is gone.
-            LateError: it doesn't read in time.
+            ClosedError: the other side has closed the connection.
+            LateError: the other side does not read in time.
         """
         self.send_frame(encode(message), deadline)
 
     def send_frame(self, frame: bytes, deadline: float | None = None) -> None:
-        """Send what `encode` made; raises as `send` does."""
+        """Send a frame that `encode` made; raises the same errors as `send`."""
         try:
             self._until(deadline).sendall(frame)
         except TimeoutError:
-            raise LateError("it is not read in time") from None
+            raise LateError("the other side does not read in time") from None
         except OSError:
-            raise ClosedError("the other side is gone") from None
+            raise ClosedError("the other side has closed the connection") from None
 
     def receive(self, deadline: float | None = None, *, recipes: bool = False) -> Plain:
         """Wait for one message.
 
+        Args:
+            deadline: when to give up, on the clock of `time.monotonic`; None waits for ever.
+            recipes: accept recipes too; see `decode`.
+
         Raises:
-            ClosedError: the other side is gone.
-            LateError: the whole message was not there in time.
-            WireError: what came is no message.
+            ClosedError: the other side has closed the connection.
+            LateError: the whole message did not arrive in time.
+            WireError: the received bytes are not a message.
         """
         magic, text, blob = HEAD.unpack(self._read(HEAD.size, deadline))
         if magic != MAGIC:
-            raise WireError("what came is not a frame")
+            raise WireError("the received bytes are not a frame")
         _check_size(text, blob)
         return decode(self._read(text, deadline), self._read(blob, deadline), recipes=recipes)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def _read(self, count: int, deadline: float | None) -> bytes:
-        kept = self._early
+        kept = self._received
         while len(kept) < count:
             try:
                 chunk = self._until(deadline).recv(_CHUNK)
             except TimeoutError:
                 raise LateError("no answer in time") from None
             except OSError:
-                raise ClosedError("the other side is gone") from None
+                raise ClosedError("the other side has closed the connection") from None
             if not chunk:
-                raise ClosedError("the other side is gone")
+                raise ClosedError("the other side has closed the connection")
             kept += chunk
         read = bytes(kept[:count])
         del kept[:count]
         return read
 
     def _until(self, deadline: float | None) -> socket.socket:
-        """The socket, on which the next call ends when the deadline passes.
+        """Return the socket, whose next call ends when the deadline passes.
 
         Raises:
-            TimeoutError: it has passed.
+            TimeoutError: the deadline has passed already.
         """
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
@@ -175,11 +181,11 @@ class Channel:
 
 
 def _blob(tensors: dict[str, Tensor]) -> bytes:
-    """Tensors that share no memory, as `pack` leaves them, in the format of safetensors.
+    """Encode tensors in the format of safetensors. No two share memory, since `pack` copies them.
 
     Raises:
-        WireError: one of them has no memory to read.
-        Exception: no dtype of that format; of any kind.
+        WireError: a tensor has no memory that can be read.
+        Exception: the format does not have a tensor's dtype; the library raises any type.
     """
     specs = {}
     for name, tensor in tensors.items():
@@ -197,25 +203,25 @@ def _blob(tensors: dict[str, Tensor]) -> bytes:
 
 def _check_size(text: int, blob: int) -> None:
     if text > MAX_TEXT or blob > MAX_BLOB:
-        raise WireError(f"too large: {text} bytes of data and {blob} of tensors")
+        raise WireError(f"too large: {text} bytes of JSON and {blob} bytes of tensors")
 
 
 def _check_tensors(blob: bytes) -> None:
-    """Look at the table of contents before anything is made of it.
+    """Check the header of a safetensors blob before a tensor is made.
 
     Raises:
-        WireError: too many tensors, or shapes that no answer has.
-        Exception: it is none; of any kind.
+        WireError: there are too many tensors, or a shape is impossible.
+        Exception: the header is malformed; the library raises any type.
     """
     if not blob:
         return
     length = int.from_bytes(blob[:8], "little")
     if length > MAX_TEXT:
-        raise WireError(f"too large: a table of {length} bytes")
-    table = msgspec.json.decode(blob[8 : 8 + length], type=dict[str, _Entry])
-    if len(table) > MAX_TENSORS:
-        raise WireError(f"too many tensors: {len(table)}")
-    for entry in table.values():
+        raise WireError(f"too large: a header of {length} bytes")
+    header = msgspec.json.decode(blob[8 : 8 + length], type=dict[str, _Entry])
+    if len(header) > MAX_TENSORS:
+        raise WireError(f"too many tensors: {len(header)}")
+    for entry in header.values():
         most = MAX_EMPTY if 0 in entry.shape else MAX_ELEMENTS
         if len(entry.shape) > MAX_AXES or math.prod(n or 1 for n in entry.shape) > most:
             raise WireError("a tensor of an impossible shape")

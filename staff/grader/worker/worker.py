@@ -1,7 +1,7 @@
-"""The worker: runs one submission for a grader that is at the other end of a socket.
+"""The worker runs one submission and answers the requests of a grader over a socket.
 
-It sees inputs and nothing else. Whatever happens here, all that the grader gets is frames of
-plain data, and it checks them.
+It gets the inputs of the tests and nothing else. Whatever the submission does here, the grader
+receives only frames of plain data, and checks them.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _PR_SET_DUMPABLE = 4
 
 
 def serve(connection: socket.socket, folder: Path, device: str, guard: Guard | None = None) -> None:
-    """Import a submission and answer until the grader hangs up.
+    """Import a submission and answer requests until the grader closes the connection.
 
     Args:
-        connection: the line to the grader.
-        folder: the submission.
-        device: where inputs are put.
-        guard: notes what is not from scratch; it has been installed.
+        connection: the socket to the grader.
+        folder: the folder of the submission.
+        device: the device that inputs are put on.
+        guard: an installed guard, which notes calls of ready-made code; None for no guard.
     """
     channel = Channel(connection)
     torch.set_num_threads(1)
     try:
         torch.zeros(1, device=device)
-    except Exception as error:  # noqa: BLE001 - of any kind: a driver, a library, what it lacks
+    except Exception as error:  # noqa: BLE001 - drivers and libraries raise errors of any type
         channel.send_frame(_sendable({"refused": f"{device} can't be used: {first_line(error)}"}))
         return
     channel.send({"entered": True})
@@ -79,7 +79,8 @@ def _answer(bridge: InProcess, request: dict[str, Any], guard: Guard | None) -> 
                 request["cotangent"],
                 request["wrt"],
                 inputs=request["inputs"],
-                # Explained when asked, so that it can't be told which calls must be refused.
+                # On the CPU, every call is treated as one that may raise, and the grader asks for
+                # annotations later. So the submission can't see which calls must raise an error.
                 refusal=request["on_cpu"] or bridge.device == "cpu",
             )
     except Missing as missing:
@@ -97,20 +98,24 @@ def _answer(bridge: InProcess, request: dict[str, Any], guard: Guard | None) -> 
 
 
 def _sendable(reply: Plain) -> bytes:
-    """The frame of a reply or, where it can't be sent, of an exception that says so."""
+    """Return the frame of a reply; if it can't be encoded, return one that says so."""
     try:
         return encode(reply)
-    except Exception as error:  # noqa: BLE001 - dtypes and layouts that no frame holds, and worse
+    except Exception as error:  # noqa: BLE001 - a dtype or layout can make a library raise any type
         text = f"the answer can't be sent: {first_line(error)}"
         return encode({"raised": ["AnswerError", text, [], ""]})
 
 
 def main() -> None:
-    """Serve a submission from a fresh interpreter: the line's file descriptor, folder, device."""
+    """Serve a submission from a fresh interpreter.
+
+    The command's arguments are the file descriptor of the socket to the grader, the folder of the
+    submission, and the device.
+    """
     warnings.simplefilter("ignore")
     fd, folder, device = sys.argv[1:]
-    if device == "cpu":  # a driver of GPUs looks at its own process
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # nothing of it is to be read
+    if device == "cpu":  # the driver of a GPU must be able to read its own process
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # others must not read this process
     try:
         serve(socket.socket(fileno=int(fd)), Path(folder), device)
     finally:

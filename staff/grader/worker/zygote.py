@@ -1,9 +1,11 @@
-"""The zygote: a process that has imported PyTorch once and forks a worker for each request.
+"""The zygote is a process that has imported PyTorch and forks a worker for each request.
 
-It is started before any test, saved case or submission is opened, holds no secret, and runs no
-tensor operation, since OpenMP's threads don't survive a fork. A request comes in on a socket that
-only the grader's processes have inherited; with it comes one end of a new line, which becomes the
-worker's. There is no path that anybody else could connect to.
+Its workers therefore start in milliseconds, not in seconds. The zygote opens no test, saved case or
+submission, so it holds no secret. It runs no tensor operation, since OpenMP's threads don't survive
+a fork.
+
+A request arrives on a socket that only the grader's processes have inherited, so nobody else can
+connect to it. The request carries one end of a new socket pair: the worker's socket to the grader.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from staff.grader.sandbox.plan import Confinement
 from staff.grader.scratch.guard import Guard
 from staff.grader.worker.wire import Channel, WireError
 from staff.grader.worker.worker import serve
-from staff.runner import preloaded  # noqa: F401 - workers find it loaded
+from staff.runner import preloaded  # noqa: F401 - loaded here for all workers
 from staff.runner.environment import ENVIRONMENT
 from tests.harness.rubric import Scratch
 
@@ -40,35 +42,37 @@ _MOST_REQUEST = 1 << 16
 _LAST_SECONDS = 30
 _STRIDE = 61
 _LIFELINE = 0
-"""Standard input: a pipe whose other end is the grader's alone, so that it ends with it."""
+"""The file descriptor of standard input, a pipe. Only the grader holds the other end, so the pipe
+closes when the grader ends."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of the zygote."""
+    """A request for a worker."""
 
     plan: Confinement
     device: str
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a zygote is told first."""
+    """The first message to a zygote."""
 
-    rooms: str
-    """The folder for those of its workers."""
+    folder: str
+    """The folder in which each worker gets a folder of its own."""
     rules: Scratch | None
-    """What is not from scratch, for the guard; none for no guard."""
+    """The rules of the guard that runs beside each submission; None for no guard."""
 
 
 @contextlib.contextmanager
-def zygote(rules: Scratch | None = None, place: Path | None = None) -> Iterator[int]:
-    """Run a zygote for as long as the block lasts; gives the file descriptor of its socket.
+def zygote(rules: Scratch | None = None, parent: Path | None = None) -> Iterator[int]:
+    """Run a zygote for the block, and yield the file descriptor of its socket.
 
     Args:
-        rules: what a guard beside each submission is to note.
-        place: where the folders of its workers go.
+        rules: the rules of the guard that runs beside each submission; None for no guard.
+        parent: the folder in which the workers' folders are made; by default the usual temporary
+            folder.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, tempfile.TemporaryDirectory(prefix="workers-", dir=place) as folder:
+    with ours, tempfile.TemporaryDirectory(prefix="workers-", dir=parent) as folder:
         Path(folder).chmod(0o711)
         with theirs:
             process = subprocess.Popen(
@@ -78,14 +82,14 @@ def zygote(rules: Scratch | None = None, place: Path | None = None) -> Iterator[
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
             )
-        with contextlib.suppress(OSError):  # where it has ended already, the first request says so
-            # Not an argument, which any process may read.
-            ours.send(msgspec.json.encode(Setup(rooms=folder, rules=rules)))
+        with contextlib.suppress(OSError):  # if it has ended already, the first request fails
+            # This is no argument of the command, since every process may read arguments.
+            ours.send(msgspec.json.encode(Setup(folder=folder, rules=rules)))
         try:
             yield ours.fileno()
         finally:
             assert process.stdin is not None
-            process.stdin.close()  # it ends when this does, also when the grader is killed
+            process.stdin.close()  # this ends the zygote, as does the end of a killed grader
             try:
                 process.wait(_LAST_SECONDS)
             except subprocess.TimeoutExpired:
@@ -94,68 +98,71 @@ def zygote(rules: Scratch | None = None, place: Path | None = None) -> Iterator[
 
 
 class _Zygote:
-    def __init__(self, line: socket.socket, rooms: Path, guard: Guard | None) -> None:
-        self._line = line
-        self._rooms = rooms
+    """The zygote's loop: start workers on request, and clean up after those that have ended."""
+
+    def __init__(self, requests: socket.socket, folder: Path, guard: Guard | None) -> None:
+        self._requests = requests
+        self._folder = folder
         self._guard = guard
         self._selector = selectors.DefaultSelector()
-        self._selector.register(line, selectors.EVENT_READ, self._serve)
+        self._selector.register(requests, selectors.EVENT_READ, self._serve)
         self._selector.register(_LIFELINE, selectors.EVENT_READ, self._end)
-        self._rooms_of: dict[int, tuple[int, Path]] = {}
+        self._supervisors: dict[int, tuple[int, Path]] = {}
+        """For the pidfd of each supervisor: its process id, and its worker's folder."""
         self._open = True
 
     def run(self) -> None:
         while self._open:
             for key, _ in self._selector.select():
                 key.data(key.fd)
-        # Each supervisor has the same lifeline, and sees to its worker itself: a worker can
-        # outlive a supervisor that is killed.
-        while self._rooms_of:
-            self._reap(next(iter(self._rooms_of)))
+        # The supervisors have the same lifeline, so they end by themselves. They are not killed
+        # here, since the worker of a killed supervisor could outlive it.
+        while self._supervisors:
+            self._reap(next(iter(self._supervisors)))
 
     def _end(self, _: int) -> None:
         self._open = False
 
     def _serve(self, _: int) -> None:
-        asked, fds, _, _ = socket.recv_fds(self._line, _MOST_REQUEST, 1)
-        if not asked:
+        request, fds, _, _ = socket.recv_fds(self._requests, _MOST_REQUEST, 1)
+        if not request:
             self._end(_)
             return
         with socket.socket(fileno=fds[0]) as connection:
             try:
-                self._start(msgspec.json.decode(asked, type=Request), connection)
+                self._start(msgspec.json.decode(request, type=Request), connection)
             except OSError as error:
                 _refuse(connection, error)
 
     def _start(self, request: Request, connection: socket.socket) -> None:
-        room = Path(tempfile.mkdtemp(dir=self._rooms))
-        room.chmod(0o711)
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        folder.chmod(0o711)
         try:
             pid = os.fork()
         except OSError:
-            remove(room)
+            remove(folder)
             raise
         if pid == 0:
-            self._become_worker(request, room, connection)
+            self._become_worker(request, folder, connection)
         fd = os.pidfd_open(pid)
-        self._rooms_of[fd] = (pid, room)
+        self._supervisors[fd] = (pid, folder)
         self._selector.register(fd, selectors.EVENT_READ, self._reap)
 
-    def _become_worker(self, request: Request, room: Path, connection: socket.socket) -> None:
+    def _become_worker(self, request: Request, folder: Path, connection: socket.socket) -> None:
         status = 1
         try:
-            self._line.close()
-            for fd in self._rooms_of:
+            self._requests.close()
+            for fd in self._supervisors:
                 os.close(fd)
             self._selector.close()
-            # Graders that run at the same time number their workers alike.
+            # Graders that run at the same time use the same numbers, so the process id is added.
             number = request.plan.number + os.getppid() * _STRIDE
             plan = msgspec.structs.replace(request.plan, number=number)
             try:
-                supervise(plan, room, connection, _LIFELINE)
-                submission = enter(plan, room)
+                supervise(plan, folder, connection, _LIFELINE)
+                submission = enter(plan, folder)
                 if plan.spawned:
-                    spawn(plan, room, submission, connection, request.device)
+                    spawn(plan, folder, submission, connection, request.device)
             except OSError as error:
                 _refuse(connection, error)
             else:
@@ -166,10 +173,10 @@ class _Zygote:
 
     def _reap(self, fd: int) -> None:
         self._selector.unregister(fd)
-        pid, room = self._rooms_of.pop(fd)
+        pid, folder = self._supervisors.pop(fd)
         os.waitpid(pid, 0)
         os.close(fd)
-        remove(room)
+        remove(folder)
 
 
 def _refuse(connection: socket.socket, error: OSError) -> None:
@@ -178,12 +185,12 @@ def _refuse(connection: socket.socket, error: OSError) -> None:
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serve requests until standard input ends."""
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader's end is ours
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the zygote ends when the grader ends
     linux.hide()
-    line = socket.socket(fileno=int(sys.argv[1]))
-    setup = msgspec.json.decode(line.recv(_MOST_REQUEST), type=Setup)
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    setup = msgspec.json.decode(requests.recv(_MOST_REQUEST), type=Setup)
     sys.argv[1:] = []
     torch.set_num_threads(1)
     guard = None
@@ -192,9 +199,9 @@ def main() -> None:
         guard.install()
     gc.collect()
     gc.freeze()
-    rooms = Path(setup.rooms)
-    _Zygote(line, rooms, guard).run()
-    remove(rooms)  # also where the grader was killed, and can't
+    folder = Path(setup.folder)
+    _Zygote(requests, folder, guard).run()
+    remove(folder)  # here too, since a killed grader can't remove it
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def test_a_full_disk_for_the_grades(place: Elsewhere, tmp_path: Path, room: int)
     assert done.status == 2, done.text
     assert done.text.count("\n") == 1
     assert done.text.startswith(f"cs336: {folder}/")
-    assert "No space left on device; make room and start again" in done.text
+    assert "No space left on device; free some space and start again" in done.text
     files = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
     assert not [path for path in files if path.name.startswith(".")]
     for path in files:
@@ -138,7 +138,7 @@ def test_a_sandbox_that_is_not_there(place: Elsewhere) -> None:
     done = place.run(*arguments, path=str(place.work))
     assert (done.status, done.text) == (
         2,
-        "cs336: --sandbox bwrap can't be had: there is no bwrap on this machine (its package is "
-        "bubblewrap); --sandbox auto takes what works here\n",
+        "cs336: --sandbox bwrap is not available: bwrap is not installed (its package is "
+        "bubblewrap); --sandbox auto uses the strongest one that works here\n",
     )
     assert not (place.out / "none").exists()

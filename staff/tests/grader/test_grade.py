@@ -118,7 +118,7 @@ def test_code_that_nests_deep_stops_no_batch(tmp_path: Path, what: str) -> None:
     with opened(deep) as intake:
         [finding] = grading.grade("deep", SuiteRun(), intake).scratch
     assert str(finding) == (
-        "adapters.py:1 could reach anything by code that nests too deep to be read"
+        "adapters.py:1 could use anything through code that nests too deep to be read"
     )
 
 
@@ -131,7 +131,8 @@ def test_a_fault_of_the_grader_costs_one_submission(
     with opened(submission(tmp_path / "ada")) as intake:
         grade = grading.grade("ada", SuiteRun(), intake)
     assert grade.run.problem == (
-        "the grader can't deal with it (IndexError: list index out of range)"
+        "the grader failed on this submission (IndexError: list index out of range); "
+        "report this error of the grader"
     )
 
 

@@ -96,7 +96,7 @@ def test_kill_in_mid_batch(tmp_path: Path, *, everybody: bool) -> None:
     assert 1 <= len(seen.early) < len(NAMES)
     assert seen.left == []
     assert (seen.status, set(seen.grades)) == (0, set(NAMES)), seen.said
-    assert seen.said.startswith("going on with the batch that was stopped in ")
+    assert seen.said.startswith("continuing the batch that was stopped in ")
     assert {name: seen.late[name] for name in seen.early} == seen.early
     assert all(grade.graded for grade in seen.grades.values())
     assert seen.temporary == []

@@ -93,7 +93,7 @@ def test_all_messages_together_are_cut() -> None:
     tests = failing(failure("x" * 3_000, picture=PICTURE), count=1_000)
     assert len(tests) == 1_000
     assert sum(len(line) for test in tests for line in lines_of(test)) < REPORT_BYTES + 50_000
-    assert lines_of(tests[-1]) == ["left out: this report is full"]
+    assert lines_of(tests[-1]) == ["this message is left out, since the report is full"]
     assert {test.state for test in tests} == {W}
     drawn = [test for test in tests if test.failure and test.failure.picture]
     assert len(drawn) == PICTURES

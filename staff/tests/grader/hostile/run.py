@@ -43,7 +43,7 @@ def grade(
                 backend=backend, submission=str(folder), number=number, limits=_LIMITS
             )
             workers = Workers(
-                line=line,
+                zygote_socket=line,
                 plan=plan,
                 import_seconds=suite_seconds,
                 call_seconds=call_seconds,

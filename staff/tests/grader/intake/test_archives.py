@@ -124,9 +124,9 @@ def test_nothing_in_it(tmp_path: Path) -> None:
     assert refused({"ada-2/ada.tar.gz": ""}).startswith(
         "ada.zip holds another archive, 'ada.tar.gz', and no cs336_basics/ folder; hand in the inn"
     )
-    assert refused({"a/b.py": ""}) == "ada.zip has no cs336_basics/ folder; the package goes there"
+    assert refused({"a/b.py": ""}) == "ada.zip has no cs336_basics/ folder; put the package there"
     assert refused({"cs336_basics/m.py": ""}) == (
-        "ada.zip has neither adapters.py nor tests/adapters.py; one must hold the adapters"
+        "ada.zip has neither adapters.py nor tests/adapters.py; put the adapters in one"
     )
 
 

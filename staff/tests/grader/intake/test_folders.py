@@ -84,7 +84,7 @@ def test_what_is_no_file(
             assert contents(tmp_path) == FILES
         return
     expected = "a folder" if name == "cs336_basics" else "a file"
-    text = f"{tmp_path.name}: '{name}' is {what}; expected {expected}: put it there itself"
+    text = f"{tmp_path.name}: '{name}' is {what}; expected {expected}, so replace it with one"
     assert refusal(tmp_path) == text
 
 
@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "adapters.py").chmod(0)
     if os.access(tmp_path / "adapters.py", os.R_OK):
         pytest.skip("the superuser reads everything")
-    text = f"{tmp_path.name}: 'adapters.py' can't be read (Permission denied); it must be there, "
+    text = f"{tmp_path.name}: 'adapters.py' can't be read (Permission denied); make it readable"
     assert refusal(tmp_path).startswith(text)
 
 
@@ -214,4 +214,4 @@ def test_a_file_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             yield b"\0" * 100_000
 
     monkeypatch.setattr(FolderSource, "read", endless)
-    assert "makes it too large: at most 500 kB of Python in one file" in refusal(tmp_path)
+    assert "makes it too large: Python code may have at most 500 kB in" in refusal(tmp_path)

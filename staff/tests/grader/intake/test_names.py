@@ -90,20 +90,20 @@ def test_names_that_are_one_on_some_machines(tmp_path: Path, one: str, other: st
     """Catches two files of which another file system keeps only one."""
     files = {**FILES, f"cs336_basics/{one}": "1", f"cs336_basics/{other}": "2"}
     text = refusal(write_tar(tmp_path / "ada.tar", files))
-    assert "which are one name on some machines; rename one of them" in text
+    assert "which are the same file on some machines; rename one of them" in text
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("\u0441s336_basics/m.py", "'\\u0441s336_basics', which looks like cs336_basics and is"),
+        ("\u0441s336_basics/m.py", "'\\u0441s336_basics', which looks like cs336_basics but has"),
         ("cs336_b\u0430sics/m.py", "which looks like cs336_basics"),
         ("cs336\u200b_basics/m.py", "which looks like cs336_basics"),
         ("\u0430dapters.py", "which looks like adapters.py"),
         ("test\u0455/adapters.py", "which looks like tests"),
-        ("CS336_Basics/m.py", "'CS336_Basics'; its name must read cs336_basics"),
-        ("cs336_basics./m.py", "'cs336_basics.'; its name must read cs336_basics"),
-        ("Adapters.py", "'Adapters.py'; its name must read adapters.py"),
+        ("CS336_Basics/m.py", "'CS336_Basics'; rename it to cs336_basics"),
+        ("cs336_basics./m.py", "'cs336_basics.'; rename it to cs336_basics"),
+        ("Adapters.py", "'Adapters.py'; rename it to adapters.py"),
     ],
 )
 def test_names_at_the_top(tmp_path: Path, name: str, text: str) -> None:

@@ -38,7 +38,7 @@ def test_a_link_in_a_zip(tmp_path: Path) -> None:
     archive = write_zip(tmp_path / "ada.zip", FILES)
     with zipfile.ZipFile(archive, "a") as file:
         file.writestr(link, "/etc/passwd")
-    text = "ada.zip: 'cs336_basics/link.py' is a link; expected a file: put it there itself"
+    text = "ada.zip: 'cs336_basics/link.py' is a link; expected a file, so replace it with one"
     assert refusal(archive) == text
 
 
@@ -78,7 +78,7 @@ def test_a_file_through_a_link(tmp_path: Path) -> None:
         file.addfile(header)
         file.addfile(tarfile.TarInfo("cs336_basics/evil.py"))
     text = refusal(archive)
-    assert text == "ada.tar holds 'cs336_basics' as a link and as a folder; pack it anew"
+    assert text == "ada.tar holds 'cs336_basics' as a link and as a folder; pack it again"
 
 
 @pytest.mark.parametrize("write", [write_zip, _write_tgz, write_tar])
@@ -103,7 +103,7 @@ def test_a_tar_whose_middle_is_damaged(tmp_path: Path) -> None:
     archive = write_tar(tmp_path / "ada.tar", {**FILES, "cs336_basics/last.py": ""})
     content = archive.read_bytes()
     archive.write_bytes(content.replace(b"cs336_basics/last.py", b"cs336_basics/lost.py"))
-    assert "is not a readable tar: a header is damaged; pack it anew" in refusal(archive)
+    assert "is not a readable tar: a header is damaged; pack it again" in refusal(archive)
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -117,10 +117,10 @@ def test_a_file_that_is_there_twice(tmp_path: Path, write: Write) -> None:
     else:
         with tarfile.open(archive, "a:") as tarred:
             tarred.addfile(tarfile.TarInfo("adapters.py"))
-    assert refusal(archive) == "ada.zip holds 'adapters.py' twice; pack it anew"
+    assert refusal(archive) == "ada.zip holds 'adapters.py' twice; pack it again"
 
 
 def test_a_file_where_a_folder_must_be(tmp_path: Path) -> None:
     """Catches a traceback for a zip that holds one name as a file and as a folder."""
     archive = write_zip(tmp_path / "ada.zip", {"a": "file", "a/b": "in it"})
-    assert refusal(archive) == "ada.zip holds 'a' as a file and as a folder; pack it anew"
+    assert refusal(archive) == "ada.zip holds 'a' as a file and as a folder; pack it again"

@@ -51,11 +51,11 @@ def test_what_is_taken(tmp_path: Path) -> None:
         "cs336_basics/x.pth": "would run at Python's start",
         "conftest.py": "is a test, and the grader brings its own",
         "evil.pth": "would run at Python's start",
-        "json/": "bears the name of the installed module json",
+        "json/": "has the name of the installed module json",
         "pyproject.toml": "is configuration, and the grader brings its own",
         "sitecustomize.py": "would run at Python's start",
         "tests/": unneeded,
-        "torch.py": "bears the name of the installed module torch",
+        "torch.py": "has the name of the installed module torch",
         "unused.py": unneeded,
     }
     for archive in (

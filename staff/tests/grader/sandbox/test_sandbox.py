@@ -49,7 +49,7 @@ def remote(line: int, folder: Path, **plan: object) -> Remote:
     """A bridge to a submission in a worker."""
     confinement = Confinement(backend="namespaces", submission=str(folder))
     confinement = msgspec.structs.replace(confinement, **plan)
-    return Remote(locate(folder), "cpu", Workers(line=line, plan=confinement))
+    return Remote(locate(folder), "cpu", Workers(zygote_socket=line, plan=confinement))
 
 
 def silu(bridge: Remote) -> Tensor:
@@ -155,7 +155,7 @@ def test_a_gpu_that_a_worker_cannot_reach(line: int) -> None:
     """Catches points that a submission loses because the sandbox can't reach the GPU."""
     plan = Confinement(backend="namespaces", submission=str(SOLUTION))
     with pytest.raises(NoWorkerError, match="cuda:0 can't be used: "):
-        Remote(locate(SOLUTION), "cuda:0", Workers(line=line, plan=plan))
+        Remote(locate(SOLUTION), "cuda:0", Workers(zygote_socket=line, plan=plan))
 
 
 @needs("namespaces")
@@ -168,7 +168,7 @@ def test_auto_takes_the_strongest() -> None:
 def test_what_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches another backend in place of a missing one that was asked for by name."""
     monkeypatch.setattr(bwrap, "program", lambda: None)
-    with pytest.raises(SandboxError, match="bwrap can't be had: there is no bwrap"):
+    with pytest.raises(SandboxError, match="bwrap is not available: bwrap is not installed"):
         choose("bwrap")
 
 
@@ -191,7 +191,7 @@ def test_a_folder_that_is_not_there(line: int) -> None:
     """Catches points that a submission loses because its sandbox can't be entered."""
     plan = Confinement(backend="namespaces", submission="/no/such/folder")
     with pytest.raises(NoWorkerError, match="the sandbox can't be entered: "):
-        Remote(locate(SOLUTION), "cpu", Workers(line=line, plan=plan))
+        Remote(locate(SOLUTION), "cpu", Workers(zygote_socket=line, plan=plan))
 
 
 def test_a_zygote_that_is_gone() -> None:
@@ -200,7 +200,7 @@ def test_a_zygote_that_is_gone() -> None:
     theirs.close()
     plan = Confinement(backend="namespaces", submission=str(SOLUTION))
     with ours, pytest.raises(NoWorkerError, match="no worker could be started: "):
-        Remote(locate(SOLUTION), "cpu", Workers(line=ours.fileno(), plan=plan))
+        Remote(locate(SOLUTION), "cpu", Workers(zygote_socket=ours.fileno(), plan=plan))
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

@@ -59,7 +59,7 @@ def test_the_task_of_a_name(tmp_path: Path) -> None:
     one, two, three = findings(tmp_path, RUBRIC)
     assert str(one) == "cs336_basics/ops.py:3 uses torch.softmax (softmax)"
     assert str(two) == "cs336_basics/ops.py:4 uses torch.nn.ReLU"
-    assert str(three) == "cs336_basics/ops.py:5 could reach anything by eval"
+    assert str(three) == "cs336_basics/ops.py:5 could use anything through eval"
 
 
 def findings_of(task: str) -> tuple[ScratchFinding, ...]:
@@ -109,6 +109,6 @@ def test_what_follows(tmp_path: Path) -> None:
     grade = Grade(submission="ada", run=run, fixtures="f", left_out=left, scratch=found)
     write_grade(grade, tmp_path / "grade.json")
     assert read_grade(tmp_path / "grade.json") == grade
-    said = "Not from scratch (a person decides; the handout says what may be used):"
+    said = "Not from scratch (a person decides; the handout lists what may be used):"
     assert notes(grade) == [said, f"  {line}", "", "Not used:", "  conftest.py is a test", ""]
     assert notes(Grade(submission="ada", run=run, fixtures="f")) == []

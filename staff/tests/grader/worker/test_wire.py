@@ -135,7 +135,7 @@ def test_shapes_that_no_answer_has_are_refused() -> None:
     entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
     with pytest.raises(WireError, match="too many tensors"):
         decode(b"1", _blob({str(i): entry for i in range(MAX_TENSORS + 1)}))
-    with pytest.raises(WireError, match="too large: a table of"):
+    with pytest.raises(WireError, match="too large: a header of"):
         decode(b"1", (2**60).to_bytes(8, "little"))
 
 
