@@ -28,7 +28,7 @@ LOUD = 4.0
 DIGITS = 4
 """Significant digits of a stored fingerprint; it need only be told from others."""
 NOISE = 1e-6
-"""Relative size of the noise that stands for the rounding of another processor."""
+"""Relative size of the noise that stands for the rounding of another processor in float32."""
 
 FAR = 1e99
 """An error beyond numbers: NaN, a wrong shape, an exception. JSON knows no infinity."""
@@ -100,10 +100,14 @@ def directions_of(error: Tensor) -> tuple[float, ...]:
 
 
 def shaken(answer: Tensor, seed: str) -> Tensor:
-    """An answer as another processor might round it: no value is off by more than `NOISE`."""
+    """An answer as another processor might round it: no value is off by more than `NOISE`.
+
+    In float64 the noise is smaller, as rounding is there.
+    """
+    size = NOISE * min(1.0, torch.finfo(answer.dtype).eps / torch.finfo(torch.float32).eps)
     generator = torch.Generator().manual_seed(zlib.crc32(seed.encode()))
     noise = 2 * torch.rand(answer.shape, generator=generator, dtype=torch.float64) - 1
-    return (answer.double() * (1 + NOISE * noise)).to(answer.dtype)
+    return (answer.double() * (1 + size * noise)).to(answer.dtype)
 
 
 def places_of(mask: Tensor) -> str:

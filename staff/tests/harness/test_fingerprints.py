@@ -138,6 +138,17 @@ def test_noise_depends_on_its_seed_alone() -> None:
     assert not shaken(torch.zeros(9), "a").any()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "least", "most"),
+    [(torch.float32, 1e-7, NOISE), (torch.float64, 1e-16, 2e-15), (torch.bfloat16, 0.0, 0.0)],
+)
+def test_noise_is_as_small_as_rounding_is(dtype: torch.dtype, least: float, most: float) -> None:
+    """Catches noise in float64 of the size of float32, which a right answer doesn't survive."""
+    answer = torch.full((1000,), 1.5, dtype=dtype)
+    moved = (shaken(answer, "a").double() / 1.5 - 1).abs().max().item()
+    assert least <= moved <= most * 1.1
+
+
 def test_the_stored_form_holds_no_digit_that_rounding_decides() -> None:
     """Catches a stored fingerprint with a limit, an error beyond numbers, or too many digits."""
     found = seen(wrong(0.1 * RIGHT), limit=3.0)
