@@ -1,67 +1,154 @@
-"""The errors that the solution's docstrings promise, and the limits at which they begin."""
+"""The errors that docstrings of the solution promise: type and text of each."""
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
 import adapters
 import cs336_basics
+from cs336_basics.adamw import AdamW
 from cs336_basics.attention import MultiHeadSelfAttention
+from cs336_basics.batches import get_batch
+from cs336_basics.causal_lm import CausalLM, TransformerTrunk
+from cs336_basics.compression import compression_ratio
+from cs336_basics.cross_entropy import cross_entropy
+from cs336_basics.decoding import decode
 from cs336_basics.embedding import Embedding
+from cs336_basics.grouped_query_attention import GroupedQueryAttention
+from cs336_basics.kv_cache import KVCache
+from cs336_basics.mixture_of_experts import MixtureOfExperts
 from cs336_basics.rope import RotaryEmbedding
+from cs336_basics.rope_conversion import adjacent_to_half_split, half_split_to_adjacent
+from cs336_basics.rope_half_split import HalfSplitRotaryEmbedding
+from cs336_basics.sinusoidal import SinusoidalPositions
 from cs336_basics.transformer import TransformerLM
+from staff.paths import SOLUTION
+
+Call = Callable[[], object]
+VECTORS = torch.ones(1, 4)
+HEADS = torch.ones(1, 1, 3, 4)
+
+
+def _lm(*ids: int) -> object:
+    return TransformerLM(11, 6, 8, 1, 2, 12, 10000.0)(torch.tensor([ids]))
+
+
+def _causal_lm(logits_to_keep: int, labels: Tensor | None = None) -> object:
+    model = CausalLM(TransformerTrunk(11, 6, 8, 1, 2, 1, 12, 10000.0))
+    return model(torch.tensor([[1, 2, 3]]), labels=labels, logits_to_keep=logits_to_keep)
+
+
+def _filled_cache(batch: int, tokens: int) -> object:
+    cache = KVCache(4)
+    cache.append(torch.ones(3, 2, 1, 4), torch.ones(3, 2, 1, 4))
+    more = torch.ones(batch, 2, tokens, 4)
+    return cache.append(more, more)
+
+
+def _decode(prompt: tuple[int, ...] = (0,), **settings: float) -> object:
+    named: dict[str, float | int | None] = dict(settings)
+    return decode(lambda _: torch.zeros(1, 5), list(prompt), 1, **named)  # type: ignore[arg-type]
+
+
+def _adamw(**settings: object) -> object:
+    return AdamW([nn.Parameter(torch.zeros(2))], **settings)  # type: ignore[arg-type]
+
+
+OUTSIDE: dict[str, Call] = {
+    "embedding": lambda: Embedding(5, 2)(torch.tensor([0, 5])),
+    "rope": lambda: RotaryEmbedding(1e4, 4, 5)(VECTORS, torch.tensor([5])),
+    "sinusoidal": lambda: SinusoidalPositions(4, 5)(VECTORS, torch.tensor([5])),
+    "vocabulary": lambda: _lm(0, 11),
+    "context": lambda: _lm(*range(7)),
+}
+REFUSED: dict[str, tuple[Call, str]] = {
+    "odd d_k": (lambda: RotaryEmbedding(1e4, 7, 5), "d_k must be even; it is 7"),
+    "odd head_dim": (
+        lambda: HalfSplitRotaryEmbedding(1e4, 7),
+        "head_dim must be even; it is 7",
+    ),
+    "negative start": (
+        lambda: HalfSplitRotaryEmbedding(1e4, 4)(HEADS, HEADS, -2),
+        "start_position is -2",
+    ),
+    "heads": (lambda: MultiHeadSelfAttention(8, 3), "divide d_model; 3 does not divide 8"),
+    "heads of queries": (
+        lambda: GroupedQueryAttention(8, 3, 1),
+        "divide d_model; 3 does not divide 8",
+    ),
+    "heads of keys": (
+        lambda: GroupedQueryAttention(8, 4, 3),
+        "divide num_heads; 3 does not divide 4",
+    ),
+    "more heads of keys": (
+        lambda: GroupedQueryAttention(8, 2, 4),
+        "divide num_heads; 4 does not divide 2",
+    ),
+    "no experts": (lambda: MixtureOfExperts(8, 6, 4, 0), "between 1 and 4; it is 0"),
+    "negative experts": (lambda: MixtureOfExperts(8, 6, 4, -1), "between 1 and 4; it is -1"),
+    "too many experts": (lambda: MixtureOfExperts(8, 6, 4, 5), "between 1 and 4; it is 5"),
+    "another batch": (lambda: _filled_cache(1, 1), "reset it before another batch"),
+    "negative logits": (lambda: _causal_lm(-1), "logits_to_keep must be 0 or more; it is -1"),
+    "lost logits": (lambda: _causal_lm(2, torch.tensor([[1, 2, 3]])), "logits_to_keep"),
+    "rows of heads": (
+        lambda: adjacent_to_half_split(torch.ones(10, 2), 4),
+        "^10 rows don't divide into 4 heads",
+    ),
+    "rows of pairs": (
+        lambda: half_split_to_adjacent(torch.ones(6, 2), 2),
+        "^6 rows don't divide into 2 heads",
+    ),
+    "no tokens": (lambda: compression_ratio("a", []), "there are no tokens"),
+    "short text": (lambda: get_batch(np.arange(6), 3, 6, "cpu"), "need 7; the dataset has 6"),
+    "temperature": (lambda: _decode(temperature=-1.0), "must be 0 or more; it is -1.0"),
+    "top_k": (lambda: _decode(top_k=0), "top_k must be 1 or more; it is 0"),
+    "top_p of 0": (lambda: _decode(top_p=0.0), "above 0 and at most 1; it is 0.0"),
+    "top_p above 1": (lambda: _decode(top_p=1.5), "above 0 and at most 1; it is 1.5"),
+    "no prompt": (lambda: _decode(()), "the prompt is empty"),
+    "lr": (lambda: _adamw(lr=-1e-9), "lr must not be negative"),
+    "lr of nan": (lambda: _adamw(lr=math.nan), "lr must not be negative; it is nan"),
+    "eps of nan": (lambda: _adamw(eps=math.nan), "eps must not be negative"),
+    "decay of nan": (lambda: _adamw(weight_decay=math.nan), "weight_decay must not be negative"),
+    "betas": (lambda: _adamw(betas=(0.9, 1.0)), r"betas must be in \[0, 1\); they are \(0.9, 1.0"),
+    "betas of nan": (lambda: _adamw(betas=(math.nan, 0.9)), "betas must be in"),
+}
 
 
 def test_the_solution_is_what_is_tested() -> None:
     """Catches a path on which the student's stubs, or an installed package, come first."""
-    solution = Path(__file__).resolve().parents[1] / "solution"
-    assert Path(cs336_basics.__file__).resolve().is_relative_to(solution)
-    assert Path(adapters.__file__).resolve().is_relative_to(solution)
+    for module in (cs336_basics, adapters):
+        assert Path(str(module.__file__)).resolve().is_relative_to(SOLUTION)
 
 
-@pytest.mark.parametrize("token", [5, 6, 1000])
-def test_embedding_id_outside_the_table(token: int) -> None:
-    """Catches an id that is clamped or wrapped to a row that is there."""
-    table = Embedding(5, 2)
-    assert torch.equal(table(torch.tensor(4)), table.weight[4])
+@pytest.mark.parametrize("what", OUTSIDE)
+def test_outside_of_a_table(what: str) -> None:
+    """Catches an id or a position that is clamped, or wrapped around."""
     with pytest.raises(IndexError):
-        table(torch.tensor([0, token]))
+        OUTSIDE[what]()
 
 
-@pytest.mark.parametrize("position", [5, 6, 1000])
-def test_rope_position_outside_the_tables(position: int) -> None:
-    """Catches a position that is clamped, or taken modulo the length of the tables."""
-    rope = RotaryEmbedding(10000.0, 2, 5)
-    rope(torch.ones(1, 2), torch.tensor([4]))
-    with pytest.raises(IndexError):
-        rope(torch.ones(1, 2), torch.tensor([position]))
+@pytest.mark.parametrize("target", [-100, -1, 5, 1000])
+def test_targets_outside_the_classes(target: int) -> None:
+    """Catches a target that is clamped, counted from the end, or ignored as PyTorch does -100."""
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        cross_entropy(torch.zeros(2, 5), torch.tensor([0, target]))
 
 
-@pytest.mark.parametrize("d_k", [1, 3, 7])
-def test_rope_of_odd_size(d_k: int) -> None:
-    """Catches a last feature that is silently left out of the pairs."""
-    with pytest.raises(ValueError, match=f"d_k must be even; it is {d_k}"):
-        RotaryEmbedding(10000.0, d_k, 5)
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_values(what: str) -> None:
+    """Catches a value that is taken though it makes no sense, and a text that doesn't name it."""
+    call, text = REFUSED[what]
+    with pytest.raises(ValueError, match=text):
+        call()
 
 
-@pytest.mark.parametrize("num_heads", [3, 5, 16])
-def test_heads_that_do_not_divide_the_model(num_heads: int) -> None:
-    """Catches features that are cut off when the heads are split."""
-    with pytest.raises(ValueError, match=f"{num_heads} does not divide 8"):
-        MultiHeadSelfAttention(8, num_heads)
-
-
-def test_model_takes_the_context_and_no_more() -> None:
-    """Catches a model that makes positions up beyond its context."""
-    model = TransformerLM(11, 6, 8, 1, 2, 12, 10000.0)
-    assert model(torch.arange(6)[None]).shape == (1, 6, 11)
-    with pytest.raises(IndexError):
-        model(torch.arange(7)[None])
-
-
-def test_model_id_outside_the_vocabulary() -> None:
-    """Catches an id that is clamped on its way to the table."""
-    model = TransformerLM(11, 6, 8, 1, 2, 12, 10000.0)
-    with pytest.raises(IndexError):
-        model(torch.tensor([[11]]))
+def test_a_full_cache() -> None:
+    """Catches a full cache that drops or overwrites tokens, and a text without the numbers."""
+    text = "room for 4 tokens and holds 1; 4 more don't fit"
+    with pytest.raises(IndexError, match=text):
+        _filled_cache(3, 4)

@@ -1,7 +1,7 @@
 """The solution's whole model against the Llama of Hugging Face transformers, on the same weights.
 
-The two differ in one thing only: Llama there pairs feature k with feature k + d/2 where the
-solution pairs 2k with 2k + 1, so the rows of the query and key weights change places within a head.
+The two differ in one thing: Hugging Face's Llama rotates feature k with feature k + d/2, the
+solution 2k with 2k + 1. So the rows of query and key weights are reordered within each head.
 """
 
 import importlib
@@ -33,7 +33,7 @@ NAMES = {
 
 @pytest.fixture(scope="module")
 def llama() -> ModuleType:
-    """Give the module of Llama; it takes seconds to import, so only the tests below wait for it."""
+    """The module of Llama, which takes seconds to import: only the tests that need it wait."""
     return importlib.import_module("transformers.models.llama.modeling_llama")
 
 
@@ -42,7 +42,7 @@ def _ids() -> Tensor:
 
 
 def _solution(theta: float, embedding_scale: float) -> TransformerLM:
-    """Fill every parameter with numbers of its own, the gains included."""
+    """A model whose parameters all have numbers of their own, the gains included."""
     model = TransformerLM(VOCAB, CONTEXT, D_MODEL, LAYERS, HEADS, D_FF, theta)
     flat = normal(sum(p.numel() for p in model.parameters()), root=2)
     parts = flat.split([p.numel() for p in model.parameters()])
@@ -51,7 +51,7 @@ def _solution(theta: float, embedding_scale: float) -> TransformerLM:
             values = part.reshape(parameter.shape)
             is_gain = parameter.ndim == 1
             parameter.copy_(1 + values / 4 if is_gain else values / parameter.shape[-1] ** 0.5)
-        model.token_embeddings.weight.mul_(embedding_scale * D_MODEL**0.5)
+        model.get_parameter("token_embeddings.weight").mul_(embedding_scale * D_MODEL**0.5)
     return model
 
 
@@ -101,7 +101,7 @@ def _relative_error(actual: Tensor, expected: Tensor) -> float:
 @pytest.mark.parametrize("theta", [10000.0, 500000.0, 50.0])
 @pytest.mark.parametrize("embedding_scale", [1.0, 3e-3], ids=["usual", "size-of-eps"])
 def test_same_logits(llama: ModuleType, theta: float, embedding_scale: float) -> None:
-    """Catches anything that makes the model another than Llama; small embeddings show eps."""
+    """Catches whatever makes the model differ from Llama; small embeddings make eps show."""
     ours = _solution(theta, embedding_scale)
     expected = _llama_logits(llama, theta, _as_llama(ours.state_dict()))
     with torch.no_grad():
@@ -111,7 +111,7 @@ def test_same_logits(llama: ModuleType, theta: float, embedding_scale: float) ->
 
 
 def test_the_comparison_sees_rope(llama: ModuleType) -> None:
-    """Catches a comparison that any RoPE would pass: without the change of layout it must fail."""
+    """Catches a comparison that a model passes whose RoPE has another layout."""
     ours = _solution(10000.0, 1.0)
     unlike = _llama_logits(llama, 10000.0, _as_llama(ours.state_dict(), convert_rope=False))
     with torch.no_grad():

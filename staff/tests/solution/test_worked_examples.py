@@ -1,4 +1,4 @@
-"""The numbers that the texts behind the assignment work out by hand, and their smoke test."""
+"""The solution on examples that the handout and the texts behind it work out by hand."""
 
 import math
 
@@ -15,7 +15,7 @@ TABLE = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
 
 def test_rmsnorm_table() -> None:
-    """Catches LayerNorm (-1.225, 0, 1.225), BatchNorm (-1, +1) or a norm over all six numbers.
+    """Catches LayerNorm, BatchNorm or a norm over all six numbers in place of RMSNorm.
 
     By hand: the mean squares are 14/3 and 77/3, so the roots are 2.160 and 5.066.
     """
@@ -25,14 +25,8 @@ def test_rmsnorm_table() -> None:
     agree(y, TABLE / torch.tensor([[14 / 3], [77 / 3]]).sqrt())
 
 
-def test_rmsnorm_ignores_the_scale() -> None:
-    """Catches a division by the mean square, not its root: ten times x changes nothing."""
-    ones = torch.ones(3)
-    agree(run_rmsnorm(3, 0.0, ones, 10 * TABLE), run_rmsnorm(3, 0.0, ones, TABLE))
-
-
 def test_price() -> None:
-    """Catches a bias and a transposed weight: price = w1 area + w2 age + w3 floor.
+    """Catches a bias or a transposed weight in the price of a flat, w1 area + w2 age + w3 floor.
 
     By hand: 100 m², 10 years old, 3rd floor, at 5, -2 and 0.5 each: 500 - 20 + 1.5 = 481.5.
     """
@@ -40,22 +34,14 @@ def test_price() -> None:
     assert price.tolist() == [481.5]
 
 
-def test_two_linear_layers_are_one() -> None:
-    """Catches an activation inside the linear layer: W2 (W1 x) = (W2 W1) x."""
-    x = normal(4, 3, root=2, dtype=torch.float64)
-    first, second = normal(5, 3, root=3, dtype=x.dtype), normal(2, 5, root=5, dtype=x.dtype)
-    one_after_the_other = run_linear(5, 2, second, run_linear(3, 5, first, x))
-    agree(one_after_the_other, run_linear(3, 2, second @ first, x))
-
-
 def test_softmax_of_large_numbers() -> None:
-    """Catches exp(10000) = inf: the last of [1, 5, 100, 10000] gets all, exp(-9900) being 0."""
+    """Catches a softmax of [1, 5, 100, 10000] that overflows: the last gets everything."""
     assert run_softmax(torch.tensor([1.0, 5.0, 100.0, 10000.0]), 0).tolist() == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("shift", [-1e4, 1e4])
 def test_softmax_ignores_a_shift(shift: float) -> None:
-    """Catches exp(±10000), which is 0 or inf: 1 : e : e² is what must remain."""
+    """Catches a softmax of 0, 1, 2 that changes when ±10000 is added: it is 1 : e : e²."""
     total = 1 + math.e + math.e**2
     expected = torch.tensor([1 / total, math.e / total, math.e**2 / total])
     agree(run_softmax(torch.tensor([0.0, 1.0, 2.0]) + shift, 0), expected)
@@ -63,7 +49,7 @@ def test_softmax_ignores_a_shift(shift: float) -> None:
 
 @pytest.mark.parametrize("m", [0, 1, 2, 127])
 def test_rope_angles_of_four_features(m: int) -> None:
-    """Catches frequencies other than 1 and 1/100, and the component x0 sin + x1 cos misprinted."""
+    """Catches frequencies other than 1 and 1/100 for four features, and a turn the other way."""
     rope = RotaryEmbedding(10000.0, 4, 128, dtype=torch.float64)
     vectors = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]], dtype=torch.float64)
     expected = [
@@ -74,7 +60,7 @@ def test_rope_angles_of_four_features(m: int) -> None:
 
 
 def test_smoke_test_of_the_model() -> None:
-    """Catches num_layers taken for num_heads, a d_ff ignored, and a softmax on the logits."""
+    """Catches num_layers taken for num_heads, an ignored d_ff, and a softmax on the logits."""
     vocab, context, d_model, layers, heads, d_ff = 10000, 128, 128, 4, 8, 512
     model = TransformerLM(vocab, context, d_model, layers, heads, d_ff, 10000.0)
     attentions = [m for m in model.modules() if isinstance(m, MultiHeadSelfAttention)]
@@ -87,11 +73,3 @@ def test_smoke_test_of_the_model() -> None:
     assert logits.shape == (2, 16, vocab)
     assert logits.isfinite().all()
     assert logits.min() < 0 < logits.max()
-
-
-def test_wider_and_deeper() -> None:
-    """Catches a size that is fixed inside: 96 features and 3 layers still give 6400 logits."""
-    model = TransformerLM(6400, 6, 96, 3, 4, 256, 10000.0)
-    hidden = model.layers[0](model.token_embeddings(torch.arange(12).reshape(2, 6)))
-    assert hidden.shape == (2, 6, 96)
-    assert model(torch.arange(12).reshape(2, 6)).shape == (2, 6, 6400)

@@ -1,0 +1,186 @@
+"""Edges of the solution that its docstrings or the handout promise, and no graded test holds."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd import gradgradcheck
+
+from adapters import run_causal_lm_loss
+from cs336_basics.adamw import AdamW
+from cs336_basics.batch_norm import BatchNorm
+from cs336_basics.cross_entropy import cross_entropy
+from cs336_basics.decoding import decode
+from cs336_basics.gradient_clipping import clip_gradients
+from cs336_basics.kv_cache import KVCache
+from cs336_basics.lr_schedule import lr_cosine_schedule
+from cs336_basics.mixture_of_experts import MixtureOfExperts
+from cs336_basics.rope import RotaryEmbedding
+from cs336_basics.rope_half_split import HalfSplitRotaryEmbedding
+from cs336_basics.sinusoidal import SinusoidalPositions
+from cs336_basics.softmax import softmax
+from staff.tests.solution.checks import agree, normal
+
+F64 = torch.float64
+HALVES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+
+
+@HALVES
+def test_softmax_of_half_precision(dtype: torch.dtype) -> None:
+    """Catches a softmax computed in half precision, where small weights are off by percents."""
+    x = (4 * normal(64, 128, root=2)).to(dtype)
+    weights = softmax(x, -1)
+    errors = (weights.double() - x.double().softmax(-1)).abs() / weights.double()
+    assert errors[weights > torch.finfo(dtype).tiny].max() < torch.finfo(dtype).eps
+
+
+def test_second_derivatives_of_softmax() -> None:
+    """Catches a softmax whose gradient can't be differentiated again, or not rightly."""
+    x = normal(2, 3, 4, root=2, dtype=F64).requires_grad_()
+    assert gradgradcheck(lambda x: softmax(x, 1), (x,))
+
+
+@HALVES
+def test_positions_in_half_precision(dtype: torch.dtype) -> None:
+    """Catches tables of positions that are rounded to half precision before the result is.
+
+    The result in float64, rounded once, must come out.
+    """
+    x, at = normal(1, 1, 4, 8, root=2, dtype=dtype), torch.tensor([300, 2000, 4097, 8191])
+    start = 8188
+    found = {
+        "rope": RotaryEmbedding(1e4, 8, 8192, dtype=dtype)(x, at),
+        "sinusoidal": SinusoidalPositions(8, 8192, dtype=dtype)(x, at),
+        "half-split": HalfSplitRotaryEmbedding(1e4, 8, dtype=dtype)(x, x, start)[1],
+    }
+    wide = x.double()
+    exact = {
+        "rope": RotaryEmbedding(1e4, 8, 8192, dtype=F64)(wide, at),
+        "sinusoidal": SinusoidalPositions(8, 8192, dtype=F64)(wide, at),
+        "half-split": HalfSplitRotaryEmbedding(1e4, 8, dtype=F64)(wide, wide, start)[1],
+    }
+    for name, answer in found.items():
+        assert answer.dtype == dtype, name
+        torch.testing.assert_close(answer, exact[name].to(dtype))
+    for module in (SinusoidalPositions(8, 9, dtype=dtype), HalfSplitRotaryEmbedding(1e4, 8)):
+        assert {buffer.dtype for buffer in module.buffers()} == {torch.float32}
+
+
+def test_half_split_tables_are_kept() -> None:
+    """Catches tables of half-split RoPE that are made anew though they are long enough."""
+    rope = HalfSplitRotaryEmbedding(100.0, 4)
+    x = normal(1, 1, 20, 4, root=2)
+    rope(x, x)
+    table = rope.cos
+    rope(x[:, :, :5], x[:, :, :5], 15)
+    assert rope.cos is table
+    assert rope.cos.shape == rope.sin.shape == (1, 1, 20, 4)
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_batch_norm_of_too_few(size: int) -> None:
+    """Catches statistics of NaN that BatchNorm remembers from a batch without a variance."""
+    norm = BatchNorm(3)
+    with pytest.raises(ValueError, match=f"a batch of {size} has no variance"):
+        norm(torch.ones(size, 3))
+    assert norm.running_mean.tolist() == [0, 0, 0]
+    assert norm.running_var.tolist() == [1, 1, 1]
+    assert norm.eval()(torch.ones(size, 3)).shape == (size, 3)
+
+
+def test_cross_entropy_of_many_rows() -> None:
+    """Catches rows of a large batch that are left out or counted twice, in loss and gradient.
+
+    The gradient is asked for twice, and of a multiple of the loss.
+    """
+    logits = normal(2, 150, 7, root=5, dtype=F64).requires_grad_()
+    targets = (torch.arange(300).square() % 7).reshape(2, 150)
+    loss = cross_entropy(logits, targets)
+    expected = F.cross_entropy(logits.reshape(-1, 7), targets.reshape(-1))
+    torch.testing.assert_close(loss, expected, rtol=1e-12, atol=1e-12)
+    (right,) = torch.autograd.grad(3 * expected, [logits])
+    for _ in range(2):
+        (gradient,) = torch.autograd.grad(3 * loss, [logits], retain_graph=True)
+        agree(gradient, right)
+
+
+def test_a_causal_loss_of_nothing() -> None:
+    """Catches a loss or a gradient of NaN where every label is ignored and a logit is infinite."""
+    logits = torch.full((2, 3, 4), torch.inf, requires_grad=True)
+    loss = run_causal_lm_loss(logits, torch.full((2, 3), -100))
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert loss.item() == 0
+    assert not gradient.any()
+
+
+def test_defaults_of_adamw() -> None:
+    """Catches a default setting that is not the one of PyTorch's AdamW."""
+    parameters = [nn.Parameter(torch.zeros(2))]
+    ours, theirs = AdamW(parameters).defaults, torch.optim.AdamW(parameters).defaults
+    assert ours == {name: theirs[name] for name in ours}
+
+
+@pytest.mark.parametrize("it", [0, 1, 7])
+def test_a_schedule_without_stages(it: int) -> None:
+    """Catches a division by zero where neither warm-up nor cosine takes an iteration."""
+    assert lr_cosine_schedule(it, 1.0, 0.25, 0, 0) == 0.25
+
+
+def test_rates_are_floats() -> None:
+    """Catches a learning rate that is a tensor or a number of numpy's."""
+    assert {type(lr_cosine_schedule(it, 1.0, 0.1, 3, 6)) for it in range(9)} == {float}
+
+
+@pytest.mark.parametrize("dtype", [F64, torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_norm_of_gradients(dtype: torch.dtype) -> None:
+    """Catches a norm that `clip_gradients` returns in half precision, and one of no gradients."""
+    parameter = nn.Parameter(torch.zeros(2, dtype=dtype))
+    assert clip_gradients([parameter], 1.0) == 0
+    assert clip_gradients(iter(()), 1.0) == 0
+    parameter.grad = torch.tensor([3.0, 4.0], dtype=dtype)
+    norm = clip_gradients([parameter], 1.0)
+    assert norm == 5
+    assert norm.dtype == torch.promote_types(dtype, torch.float32)
+
+
+def test_decoding_has_its_own_generator() -> None:
+    """Catches draws that come from PyTorch's generator, or set its seed."""
+
+    def next_logits(ids: Tensor) -> Tensor:
+        return torch.zeros(1, 40)
+
+    before = torch.random.get_rng_state()
+    decode(next_logits, [0], 20, seed=4)
+    decode(next_logits, [0], 20)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_a_cache_carries_no_gradient() -> None:
+    """Catches a cache whose graph, and memory, grows with every token."""
+    cache = KVCache(4)
+    keys = torch.ones(1, 1, 2, 3, requires_grad=True)
+    for _ in range(2):
+        seen = cache.append(2 * keys, keys)
+    assert not any(part.requires_grad for part in seen)
+    assert seen[0].untyped_storage().data_ptr() == seen[1].untyped_storage().data_ptr()
+
+
+def test_top_1_starves_the_router() -> None:
+    """Catches a router that learns from the output with one expert, as §5.12 says it can't.
+
+    With one expert the renormalised gate is always 1, so that its slope is 0.
+    """
+    x, cotangent = normal(3, 7, 8, root=2, dtype=F64), normal(3, 7, 8, root=3, dtype=F64)
+    for top_k, starved in ((1, True), (2, False)):
+        layer = MixtureOfExperts(8, 6, 4, top_k, dtype=F64)
+        with torch.no_grad():
+            for i, parameter in enumerate(layer.parameters()):
+                parameter.copy_(normal(*parameter.shape, root=3 + 4 * i, dtype=F64) / math.sqrt(8))
+        weight = layer.get_parameter("router.weight")
+        output, loss = layer(x)
+        (pull,) = torch.autograd.grad((output * cotangent).sum(), weight, retain_graph=True)
+        assert (pull.abs().max().item() < 1e-12) == starved
+        (pull,) = torch.autograd.grad(loss, weight)
+        assert pull.abs().max().item() > 1e-3
