@@ -1,1 +1,1 @@
-"""Measurements of speed and memory, as ratios within one run."""
+"""Benchmarks of speed and memory: each compares measurements of the same run."""

@@ -1,12 +1,12 @@
-"""What grading costs: CPU of one more submission, wall time of a batch, memory of the parents.
+"""What grading costs in CPU time, wall time and memory.
 
-Three ratios, each from one run:
+Three pairs of numbers are compared, each from one run:
 
-- CPU that one more submission costs `cs336 grade`, against the CPU that the submission's own code
-  takes (its adapters and modules, imported and called by the suite in one process);
-- wall time of a batch against `pytest --submission=` in a fresh process for each, as many at a
-  time as there are cores;
-- resident memory of the two warm processes early and late in a long batch.
+- the CPU time of one more submission in `cs336 grade`, with the CPU time of the submission's own
+  code: its adapters and modules, imported and called by the suite in one process;
+- the wall time of a batch, with that of `pytest --submission=` in a fresh process for each
+  submission, as many at a time as there are cores;
+- the resident memory of the two preloaded processes, early and late in a long batch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import sys
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 import pytest
-from staff.runner import preloaded  # as a worker has it
+from staff.runner import preloaded  # a worker has imported this too
 from tests.harness.in_process import InProcess
 
 def cpu():
@@ -60,23 +60,23 @@ Path(sys.argv[2]).write_text(str(spent))
 
 
 def own_code(runs: int) -> list[float]:
-    """CPU seconds that the solution's code, with the processes it starts, takes in the suite.
+    """Measure the CPU seconds of the solution's code, and of its processes, in `runs` suites.
 
-    As many run at a time as there are cores, as in a batch: cores that share a cache or a clock
+    As in a batch, as many run at a time as there are cores: cores that share a cache or a clock
     slow each other down.
     """
 
-    def run(told: Path) -> float:
-        command = [sys.executable, "-c", OWN_CODE, str(SOLUTION), str(told)]
+    def run(result: Path) -> float:
+        command = [sys.executable, "-c", OWN_CODE, str(SOLUTION), str(result)]
         subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-        return float(told.read_text())
+        return float(result.read_text())
 
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(run, [Path(folder) / str(number) for number in range(runs)]))
 
 
 def graded(folders: list[Path], out: Path) -> tuple[float, float]:
-    """Grade a batch; gives its wall time and its CPU time in seconds."""
+    """Grade a batch; return its wall time and its CPU time, in seconds."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     command = [sys.executable, "-m", "staff.cli", "grade", *map(str, folders), "--out", str(out)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
@@ -86,7 +86,7 @@ def graded(folders: list[Path], out: Path) -> tuple[float, float]:
 
 
 def in_fresh_processes(folders: list[Path]) -> float:
-    """Wall time of plain pytest on each, as many at a time as there are cores."""
+    """Measure the wall time of one pytest process for each folder, one at a time on each core."""
 
     def run(folder: Path) -> None:
         command = [sys.executable, "-m", "pytest", f"--submission={folder}"]
@@ -99,25 +99,25 @@ def in_fresh_processes(folders: list[Path]) -> float:
 
 
 def memory_of_parents(folders: list[Path], out: Path) -> tuple[int, int]:
-    """The warm processes' resident memory, in MB, after a tenth of a batch and at its end."""
-    seen: list[int] = []
+    """Measure the resident memory of the preloaded processes, early and late in a batch, in MB."""
+    samples: list[int] = []
     command = [sys.executable, "-m", "staff.cli", "grade", *map(str, folders), "--out", str(out)]
     grader = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    watcher = threading.Thread(target=_watch, args=(grader, seen), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(grader, samples), daemon=True)
     watcher.start()
     grader.wait()
     watcher.join()
-    early = seen[len(seen) // 4 : len(seen) // 2] or seen
-    return max(early), max(seen[len(seen) // 2 :] or seen)
+    early = samples[len(samples) // 4 : len(samples) // 2] or samples
+    return max(early), max(samples[len(samples) // 2 :] or samples)
 
 
-def _watch(grader: subprocess.Popen[bytes], seen: list[int]) -> None:
+def _watch(grader: subprocess.Popen[bytes], samples: list[int]) -> None:
     while grader.poll() is None:
         pages = sum(_resident(pid) for pid in _children(grader.pid))
         if pages:
-            seen.append(pages * PAGE // 1_000_000)
+            samples.append(pages * PAGE // 1_000_000)
         time.sleep(0.5)
 
 
@@ -137,17 +137,18 @@ def _resident(pid: int) -> int:
 
 
 def main() -> None:
-    """Measure, and show the table."""
+    """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--copies", type=int, default=60, help="submissions of the batch")
-    parser.add_argument("--long", type=int, default=500, help="submissions of the long batch")
+    parser.add_argument("--copies", type=int, default=60, help="submissions in the batch")
+    parser.add_argument("--long", type=int, default=500, help="submissions in the long batch")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         copies = _copies(SOLUTION, chosen.copies, Path(scratch) / "copies")
         samples = own_code(chosen.copies // 4)
         one = graded(copies[:2], Path(scratch) / "two")
         many = graded(copies, Path(scratch) / "many")
-        samples += own_code(chosen.copies // 4)  # before and after, since machines have moods
+        # The machine's speed changes with time, so this is measured before and after the batch.
+        samples += own_code(chosen.copies // 4)
         own = fmean(samples)
         fresh = in_fresh_processes(copies)
         stubs = Path(scratch) / "stubs"
@@ -157,7 +158,8 @@ def main() -> None:
         long = _copies(stubs, chosen.long, Path(scratch) / "long")
         early, late = memory_of_parents(long, Path(scratch) / "long-out")
     each = (many[1] - one[1]) / (len(copies) - 2)
-    table = Table("what", "measured", "aim", title=f"{os.cpu_count()} cores, {len(copies)} copies")
+    title = f"{os.cpu_count()} cores, {len(copies)} copies"
+    table = Table("quantity", "measured", "aim", title=title)
     bound = 1.3 * own + 0.15
     table.add_row("CPU of the submission's own code", f"{own:.2f} s", "")
     table.add_row("CPU of one more submission", f"{each:.2f} s", f"≤ {bound:.2f} s")

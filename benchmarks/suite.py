@@ -1,7 +1,7 @@
-"""How long the suite takes, measured against the import of what it can't do without.
+"""How long the suite takes, compared with importing torch and pytest, which it always needs.
 
-Each command is run several times, in turn, so that a busy moment of the machine meets all of
-them; the median of each is divided by the median of the import.
+The commands run in turn, several times, so that a busy moment of the machine slows down all of
+them. The median time of each command is divided by the median time of the import.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ COMMANDS: dict[str, tuple[list[str], float | None]] = {
     ),
     "pytest (the stubs)": (["-m", "pytest"], None),
 }
-"""What is measured, and the ratio it should stay below."""
+"""For each measured command: its arguments, and the largest ratio that it should have."""
 
 
 def measure(rounds: int) -> dict[str, float]:
-    """Run every command `rounds` times and take the median wall time of each, in seconds."""
+    """Run every command `rounds` times; return the median wall time of each, in seconds."""
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(rounds + 1):
         for name, (arguments, _) in COMMANDS.items():
             start = time.perf_counter()
             subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, check=False)
             times[name].append(time.perf_counter() - start)
-    # The first round fills the caches of the disk and of compiled modules.
+    # The first round doesn't count: it fills the caches of the disk and of compiled modules.
     return {name: statistics.median(taken[1:]) for name, taken in times.items()}
 
 
 def main() -> None:
-    """Measure, and show the table; exit 1 where a ratio is above its bound."""
+    """Measure, and print a table; exit with status 1 if a ratio is above its bound."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="measured runs of each command")
     seconds = measure(parser.parse_args().rounds)

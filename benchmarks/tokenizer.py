@@ -1,12 +1,12 @@
-"""The tokenizer against Hugging Face `tokenizers` and `tiktoken`: time and memory, in one run.
+"""The tokenizer's time and memory, compared with Hugging Face `tokenizers` and `tiktoken`.
 
     python -m benchmarks.tokenizer               # 20 MB of stories, 10,000 tokens
     python -m benchmarks.tokenizer --large 1000  # how much memory it takes to encode 1 GB
 
-All get the same text, and for encoding the same merges: those that the solution learned. Every
-measurement is a process of its own that may use all cores; the competitors take turns, and the
-median counts. Memory is measured in a further run, as the most that the process and its children
-hold at once, less what the process held when it had imported what it needs and was ready to begin.
+All contenders get the same text. For encoding, all use the merges that the solution learned. Each
+measurement runs in its own process, which may use all cores. The contenders take turns, and the
+median time counts. Memory is measured in a separate run: the peak of the process and its children,
+minus the memory that the process had just before it started the work.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ REFERENCES = {
     "train_solution": ("train_hugging_face",),
     "encode_solution": ("encode_hugging_face", "encode_tiktoken"),
 }
-"""Whom each is held against."""
+"""The contenders with which each task of the solution is compared."""
 AIMS = {"train_solution": 3.0, "encode_solution": 5.0}
-"""How many times as long it may take."""
+"""The largest ratio that the solution's time should have to a contender's."""
 LARGE_AIM = 200
-"""MB that encoding a file of any size may need."""
+"""The memory in MB that encoding a file of any size should need at most."""
 
 
 def train_solution(folder: Path) -> Callable[[], object]:
-    """The solution, with as many processes as it chooses."""
+    """Train with the solution, in as many processes as it chooses."""
     from cs336_basics.tokenizer import Tokenizer
     from cs336_basics.train_bpe import train_bpe
 
@@ -56,7 +56,7 @@ def train_solution(folder: Path) -> Callable[[], object]:
 
 
 def train_hugging_face(folder: Path) -> Callable[[], object]:
-    """`tokenizers`, with all cores."""
+    """Train with `tokenizers`, on all cores."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -71,7 +71,7 @@ def train_hugging_face(folder: Path) -> Callable[[], object]:
 
 
 def encode_solution(folder: Path) -> Callable[[], object]:
-    """The solution: one process, the text as one string, nothing remembered beforehand."""
+    """Encode with the solution: one process, the text as one string, with an empty memo."""
     from cs336_basics.tokenizer import Tokenizer
 
     tokenizer, text = Tokenizer.load_hugging_face(folder / "tokenizer.json"), _text(folder)
@@ -79,7 +79,7 @@ def encode_solution(folder: Path) -> Callable[[], object]:
 
 
 def encode_hugging_face(folder: Path) -> Callable[[], object]:
-    """`tokenizers`: all cores, story by story, since one long string takes it far longer."""
+    """Encode with `tokenizers`: all cores, story by story, as one long string takes far longer."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -88,7 +88,7 @@ def encode_hugging_face(folder: Path) -> Callable[[], object]:
 
 
 def encode_tiktoken(folder: Path) -> Callable[[], object]:
-    """`tiktoken`: the text as one string."""
+    """Encode with `tiktoken`: the text as one string."""
     import tiktoken
 
     from cs336_basics.tokenizer import Tokenizer
@@ -103,7 +103,7 @@ def encode_tiktoken(folder: Path) -> Callable[[], object]:
 
 
 def encode_stream(folder: Path) -> Callable[[], object]:
-    """The solution: a file line by line, the ids written as they come, two bytes each."""
+    """Encode a file with the solution, line by line, and write the ids at once, two bytes each."""
     from cs336_basics.tokenizer import Tokenizer
 
     def run() -> None:
@@ -120,11 +120,11 @@ def encode_stream(folder: Path) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Measure, and show a table; exit 1 where an aim is missed."""
+    """Measure, and print a table; exit with status 1 if an aim is missed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--megabytes", type=int, default=20, help="size of the text")
-    parser.add_argument("--rounds", type=int, default=3, help="measured runs of each")
-    parser.add_argument("--large", type=int, metavar="MB", help="encode a file of this size")
+    parser.add_argument("--rounds", type=int, default=3, help="measured runs of each contender")
+    parser.add_argument("--large", type=int, metavar="MB", help="only encode a file of this size")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -156,9 +156,9 @@ def _compare(folder: Path, megabytes: int, rounds: int) -> bool:
         "seconds",
         "MB/s",
         "MB of memory",
-        "of their time",
+        "time ÷ theirs",
         "aim",
-        "of their memory",
+        "memory ÷ theirs",
         title=title,
     )
     good = True
@@ -180,8 +180,11 @@ def _compare(folder: Path, megabytes: int, rounds: int) -> bool:
 
 
 def _measure(name: str, folder: Path, *, watched: bool = False) -> tuple[float, float]:
-    """Run one in a process of its own: its seconds and, when watched, its memory in MB."""
-    # The folder it runs in is first on its path: there `cs336_basics` is the solution.
+    """Run one contender in its own process; return its seconds and its memory in MB.
+
+    The memory is only measured if `watched` is true, since watching takes time.
+    """
+    # Python searches the working folder first, so that `cs336_basics` is the solution's package.
     program = "import sys; from benchmarks.tokenizer import run_one; run_one(*sys.argv[1:])"
     command = [sys.executable, "-c", program, name, str(folder)]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TOKENIZERS_PARALLELISM": "true"}
@@ -196,18 +199,18 @@ def _measure(name: str, folder: Path, *, watched: bool = False) -> tuple[float, 
         assert running.stdin
         assert running.stdout
         assert running.stdout.readline() == "ready\n", f"{name} did not start"
-        before = most = _held(running.pid)
+        before = most = _memory(running.pid)
         running.stdin.write("go\n")
         running.stdin.flush()
         while watched and running.poll() is None:
-            most = max(most, _held(running.pid))
+            most = max(most, _memory(running.pid))
             time.sleep(0.01)
         seconds = running.stdout.readline()
     return float(seconds), (most - before) / 1e6
 
 
-def _held(pid: int) -> int:
-    """Bytes of memory of a process and its children."""
+def _memory(pid: int) -> int:
+    """Return the resident memory of a process and its children, in bytes."""
     try:
         process = psutil.Process(pid)
         return sum(p.memory_info().rss for p in (process, *process.children(recursive=True)))
@@ -216,7 +219,10 @@ def _held(pid: int) -> int:
 
 
 def run_one(name: str, folder: str) -> None:
-    """Get ready, wait for a line, run, and print the seconds: what each process does."""
+    """Prepare one contender, wait for a line of input, run, and print the seconds.
+
+    Each measured process runs this function.
+    """
     run: Callable[[], object] = globals()[name](Path(folder))
     sys.stdout.write("ready\n")
     sys.stdout.flush()
@@ -226,7 +232,7 @@ def run_one(name: str, folder: str) -> None:
     sys.stdout.write(f"{time.perf_counter() - start}\n")
     sys.stdout.flush()
     del result
-    os._exit(0)  # what tidying up takes is not measured
+    os._exit(0)  # skip the clean-up, which is not measured
 
 
 def _text(folder: Path) -> str:

@@ -1,10 +1,11 @@
-"""One training step of the solution against the same model of Hugging Face transformers.
+"""How long a training step of the solution takes, compared with Hugging Face transformers.
 
-The model: 4 layers, d_model 256, 8 heads, d_ff 688, a vocabulary of 10,000; 16 sequences of 128
-tokens; forward, loss, backward, clipping and AdamW, in float32. Each contender runs in a process
-of its own, and all of them in turn, several times, so that a busy moment of the machine meets all;
-the ratios are those of the fastest steps. Peak memory is that of the process, less what it had
-once everything was imported.
+Both train the same model: 4 layers, d_model 256, 8 heads, d_ff 688, a vocabulary of 10,000, on 16
+sequences of 128 tokens. A step is forward, loss, backward, clipping and AdamW, in float32.
+
+Each contender runs in its own process. They take steps in turn, several times, so that a busy
+moment of the machine slows down all of them; the fastest steps are compared. Peak memory is that of
+the process, minus its memory before the first step.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ ROOT = Path(__file__).resolve().parents[1]
 VOCAB, CONTEXT, D_MODEL, LAYERS, HEADS, D_FF, BATCH = 10_000, 128, 256, 4, 8, 688, 16
 LR, BETAS, WEIGHT_DECAY, MAX_NORM = 1e-3, (0.9, 0.95), 0.1, 1.0
 BOUNDS = {"eager": 1.0, "sdpa": 1.25}
-"""The solution's step over that of each Llama should stay below this."""
+"""The largest ratio that the time of the solution's step should have to each Llama's."""
 
 Step = Callable[[Tensor, Tensor], None]
 
 
 def solution_step() -> Step:
-    """A step made of the solution's own parts."""
+    """Make a training step from the solution's own model, loss, clipping and optimizer."""
     from cs336_basics.adamw import AdamW
     from cs336_basics.cross_entropy import cross_entropy
     from cs336_basics.gradient_clipping import clip_gradients
@@ -53,7 +54,7 @@ def solution_step() -> Step:
 
 
 def llama_step(attention: str) -> Step:
-    """A step of transformers' Llama, with PyTorch's loss, clipping and AdamW."""
+    """Make a training step of transformers' Llama, with PyTorch's loss, clipping and AdamW."""
     from transformers.models.llama.modeling_llama import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
@@ -88,7 +89,7 @@ CONTENDERS: dict[str, Callable[[], Step]] = {
 
 
 def serve(contender: str, threads: int) -> None:
-    """Time one step for each line of standard input, and write its seconds and the peak memory."""
+    """Time one step for each line of standard input; write its seconds and the peak memory."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     step = CONTENDERS[contender]()
@@ -104,7 +105,7 @@ def serve(contender: str, threads: int) -> None:
 
 
 def measure(rounds: int, threads: int) -> dict[str, tuple[float, float]]:
-    """Let every contender take a step in turn: the seconds of its fastest, and its peak bytes."""
+    """Let the contenders take steps in turn; return each one's fastest seconds and peak bytes."""
     arguments = ["-m", "benchmarks.training_step", "--threads", str(threads), "--serve"]
     processes = {
         name: subprocess.Popen(
@@ -127,12 +128,12 @@ def measure(rounds: int, threads: int) -> dict[str, tuple[float, float]]:
             taken[name].append(tuple(json.loads(process.stdout.readline())))
     for process in processes.values():
         process.communicate()
-    # The first two steps fill caches and make the optimizer's state.
+    # The first two steps don't count: they fill caches and make the optimizer's state.
     return {name: (min(s for s, _ in t[2:]), t[-1][1]) for name, t in taken.items()}
 
 
 def main() -> None:
-    """Measure, and show the table; exit 1 where a ratio is above its bound."""
+    """Measure, and print a table; exit with status 1 if a ratio is above its bound."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20, help="measured steps of each contender")
     parser.add_argument("--threads", type=int, default=2)
@@ -141,11 +142,12 @@ def main() -> None:
     if chosen.serve:
         serve(chosen.serve, chosen.threads)
         return
-    found = measure(chosen.rounds, chosen.threads)
+    measured = measure(chosen.rounds, chosen.threads)
     table = Table("a training step", "ms", "solution ÷ it", "bound", "peak MB", "solution ÷ it")
     missed = False
-    for name, (seconds, peak) in found.items():
-        ratio, memory = found["solution"][0] / seconds, found["solution"][1] / peak
+    own_seconds, own_peak = measured["solution"]
+    for name, (seconds, peak) in measured.items():
+        ratio, memory = own_seconds / seconds, own_peak / peak
         missed |= ratio > BOUNDS.get(name, 1.0)
         bound = f"≤ {BOUNDS[name]:g}" if name in BOUNDS else ""
         row = (f"{seconds * 1e3:.0f}", f"{ratio:.2f}", bound, f"{peak / 1e6:.0f}", f"{memory:.2f}")

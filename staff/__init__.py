@@ -1,1 +1,1 @@
-"""For instructors: the solution, the catalogue of mistakes, the fixtures, the grader."""
+"""The instructors' side: the solution, the catalogue of mistakes, the saved cases, the grader."""

@@ -1,4 +1,4 @@
-"""Subjects: every submission that the suite is proven on, laid out as folders."""
+"""Subjects: the submissions that test the suite, each in a folder of its own."""
 
 from __future__ import annotations
 
@@ -18,37 +18,41 @@ Kind = Literal["solution", "mistake", "alternate", "public"]
 
 @dataclass(frozen=True)
 class Subject:
-    """A submission of which we know what it must earn."""
+    """A submission whose right grade is known."""
 
     name: str
     kind: Kind
     folder: Path
     patch: Patch | None = None
     reach: tuple[str, ...] = ()
-    """The tasks of its own part whose answers the patch can change; none where it is no patch.
+    """The tasks of the patch's own part of the rubric whose answers it can change.
 
-    A task that puts parts together is told only that something it needs fails.
+    Empty if the subject has no patch. A task that needs tasks of other parts is left out: its
+    failure only says that a task that it needs fails.
     """
 
     @property
     def right(self) -> bool:
-        """Whether it must earn every point it is offered."""
+        """Whether the subject must earn every point that it is offered."""
         return self.kind != "mistake"
 
     @property
     def calibrates(self) -> bool:
-        """Whether limits are measured on it; a quarter of the alternates must pass without."""
+        """Whether limits are measured on this subject.
+
+        A quarter of the right submissions is left out: they must keep limits measured on others.
+        """
         held_out = self.kind != "solution" and zlib.crc32(self.name.encode()) % 4 == 0
         return self.right and not held_out
 
 
 def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -> list[Subject]:
-    """Lay out all subjects of the given kinds; patched copies go below `scratch`.
+    """Write the folders of all subjects of the given kinds.
 
     Args:
         scratch: the folder for patched copies.
-        kinds: which subjects.
-        tasks: only patches that reach one of these tasks; all where it is empty.
+        kinds: the kinds of subjects.
+        tasks: only patches that can change one of these tasks are used; if empty, all patches.
 
     Raises:
         PatchError: a patch no longer fits the solution.
@@ -57,7 +61,7 @@ def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -
     base = patched([], SOLUTION, scratch / "solution")
     compileall.compile_dir(base, quiet=2)
     reach = reach_of(rubric)
-    found = [Subject("solution", "solution", SOLUTION)]
+    subjects = [Subject("solution", "solution", SOLUTION)]
     catalogue: dict[Kind, Sequence[Patch]] = {
         "mistake": load_mistakes(),
         "alternate": load_alternates(),
@@ -66,14 +70,14 @@ def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -
         for patch in patches if kind in kinds else ():
             if not tasks or set(tasks) & set(reach[patch.task]):
                 folder = patched([patch], base, scratch / patch.id, link=True)
-                found.append(Subject(patch.id, kind, folder, patch, reach[patch.task]))
+                subjects.append(Subject(patch.id, kind, folder, patch, reach[patch.task]))
     for package in sorted((FOLDER / "alternates").glob("*/cs336_basics")):
-        found.append(Subject(package.parent.name, "public", package.parent))
-    return [subject for subject in found if subject.kind in kinds]
+        subjects.append(Subject(package.parent.name, "public", package.parent))
+    return [subject for subject in subjects if subject.kind in kinds]
 
 
 def reach_of(rubric: Rubric) -> dict[str, tuple[str, ...]]:
-    """For each task, those of its own part whose answers a patch on it can change."""
+    """List, for each task, the tasks of its part of the rubric that a patch on it can change."""
     return {task.id: _reach(rubric, task.id) for task in rubric.tasks}
 
 

@@ -1,1 +1,1 @@
-"""The pictures of the handout and the docs: each is made by a program, none is edited by hand."""
+"""The figures of the handout and the docs: programs make all of them, nobody edits them by hand."""

@@ -1,4 +1,4 @@
-"""A page in Chromium: as a picture, and as the document that its layout gives."""
+"""Chromium shows a page: `screenshot` takes a picture of it, `size_of` measures it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,26 @@ _MEASURE = """<script>onload = () => {
 
 
 def chromium() -> str | None:
-    """The browser, where one is installed."""
+    """Return the path of the browser, or None if none is installed."""
     return next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
 def screenshot(
     page: Path, picture: Path, width: int, height: int, *, dark: bool = False, section: str = ""
 ) -> None:
-    """Take a picture of a page in a window of so many pixels, from its top or from a section.
+    """Take a picture of a page.
+
+    Args:
+        page: an HTML file.
+        picture: the PNG that is written.
+        width: the width of the window, in pixels.
+        height: the height of the window, in pixels.
+        dark: whether the browser prefers dark colours.
+        section: the id of the element at the top of the picture; if empty, the page's top.
 
     Raises:
-        FileNotFoundError: there is no browser.
-        subprocess.CalledProcessError: it gave no picture.
+        FileNotFoundError: no browser is installed.
+        subprocess.CalledProcessError: the browser failed.
     """
     scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
     size = f"--window-size={max(width, 500)},{height}"
@@ -38,24 +46,24 @@ def screenshot(
 
 
 def size_of(page: Path, width: int) -> tuple[int, int]:
-    """Width and height that a page takes in a window of so many pixels.
+    """Measure the width and height of a page, in pixels, in a window that is `width` pixels wide.
 
     Raises:
-        FileNotFoundError: there is no browser.
-        subprocess.CalledProcessError: it failed.
+        FileNotFoundError: no browser is installed.
+        subprocess.CalledProcessError: the browser failed.
     """
     with TemporaryDirectory() as folder:
         frame = _framed(page, Path(folder), width, 1000, script=_MEASURE)
         document = _run(frame, "--allow-file-access-from-files", "--dump-dom")
     title = document.partition("<title>")[2].partition("</title>")[0]
-    found, _, height = title.partition(" × ")
-    return int(found), int(height)
+    measured, _, height = title.partition(" × ")
+    return int(measured), int(height)
 
 
 def _framed(
     page: Path, folder: Path, width: int, height: int, *, section: str = "", script: str = ""
 ) -> Path:
-    """A page that shows another in a frame, since a window can't be as narrow as a phone."""
+    """Write a page that shows another in a frame: a window can't be as narrow as a phone."""
     frame = folder / "frame.html"
     source = f"{page.resolve().as_uri()}#{section}"
     frame.write_text(_FRAME.format(width=width, height=height, page=source, script=script), "utf-8")

@@ -1,4 +1,4 @@
-"""The figures of §5, further pieces."""
+"""The figure of §5 of the handout, going further."""
 
 from matplotlib.figure import Figure
 
@@ -8,7 +8,7 @@ COLOURS = (BLUE, GREEN, GOLD, RED)
 
 
 def layouts() -> Figure:
-    """Show which of eight features are a pair in either layout, and where each one goes."""
+    """Show which of eight features form a pair in each layout of RoPE, and where each one moves."""
     width, gap = 8, 2.2
     figure = Figure(figsize=(7.2, 2.7), layout="constrained")
     axes = figure.subplots()
@@ -16,8 +16,8 @@ def layouts() -> Figure:
         pair, member = divmod(feature, 2)
         goes_to = pair + member * width // 2
         colour = COLOURS[pair]
-        for place, top in ((feature, 0.0), (goes_to, gap)):
-            cell(axes, place, top, f"$x_{feature}$", TINTS[colour])
+        for column, top in ((feature, 0.0), (goes_to, gap)):
+            cell(axes, column, top, f"$x_{feature}$", TINTS[colour])
         ends, style = [feature + 0.5, goes_to + 0.5], "--" if member else "-"
         axes.plot(ends, [1.06, gap - 0.06], style, color=colour, linewidth=1.4)
     axes.plot([width / 2, width / 2], [gap - 0.1, gap + 1.1], color="black", linewidth=1)

@@ -1,8 +1,8 @@
 """Draws the figures of `handout.md`: `python -m staff.figures.handout`.
 
-Every figure is computed from the formula that it explains. The same library versions give the same
-bytes: no date, no random identifiers, text as outlines. The ground is white and opaque, so that a
-figure reads the same on a light page and on a dark one.
+Every figure is computed from the formula that it explains. The same library versions write the same
+bytes: the files contain no date and no random identifiers, and text is drawn as outlines. The
+background is white and opaque, so that a figure looks the same on a light page and on a dark one.
 """
 
 import sys

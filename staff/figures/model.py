@@ -1,4 +1,4 @@
-"""The figures of §2, the model."""
+"""The figures of §2 of the handout, the model."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ from labs.drawing import (
 )
 
 WORDS = ("the", "cat", "sat", "on", "the", "mat")
-# Chosen by hand to look like a sentence; above the diagonal lies what the mask hides.
+# The scores are chosen by hand to suit the sentence. The mask hides those above the diagonal.
 SCORES = np.array(
     [
         [0.5, 0.0, 0.0, 0.0, 0.0, 0.0],
@@ -35,7 +35,7 @@ SCORES = np.array(
 
 
 def normalisations() -> Figure:
-    """Show which numbers of `[[1, 2, 3], [4, 5, 6]]` each normalisation takes together."""
+    """Show over which numbers of `[[1, 2, 3], [4, 5, 6]]` each normalisation averages."""
     x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     centred = {axis: x - x.mean(axis, keepdims=True) for axis in (0, 1)}
     shifted, plain = r"$(x-\mu)\,/\,\sigma$", r"$x\,/\,\mathrm{rms}$"
@@ -61,7 +61,7 @@ def normalisations() -> Figure:
 
 
 def activations() -> Figure:
-    """Draw SiLU beside ReLU, and their slopes."""
+    """Draw SiLU and ReLU, and their slopes."""
     x = np.linspace(-6, 4, 401)
     sigmoid = 1 / (1 + np.exp(-x))
     lowest = -1.278465
@@ -89,7 +89,7 @@ def activations() -> Figure:
 
 
 def rotations() -> Figure:
-    """Draw the pairs of an 8-feature query as clocks, each ten times slower than the last."""
+    """Draw the four pairs of an 8-feature query as clocks; each turns ten times more slowly."""
     figure = Figure(figsize=(7.2, 4.5), layout="constrained")
     positions = (1, 10, 100)
     for dials, position in zip(figure.subplots(3, 4), positions, strict=True):
@@ -103,15 +103,15 @@ def rotations() -> Figure:
 
 
 def score_scaling() -> Figure:
-    """Show what happens to softmax when scores grow with the width of the key."""
-    # The legacy generator: its stream is frozen, whatever the version of NumPy.
+    """Show that softmax gets peaked when scores grow with the width of the key."""
+    # NumPy's legacy generator draws the same numbers in every version.
     random = np.random.RandomState(7)
     figure = Figure(figsize=(7.2, 2.9), layout="constrained")
     bars, curve = figure.subplots(1, 2, width_ratios=[1.15, 1])
     scores = random.standard_normal((16, 64)) @ random.standard_normal(64)
-    ranked, places = np.sort(scores)[::-1], np.arange(1, 17)
-    bars.bar(places - 0.2, softmax(ranked), 0.4, color=RED, label="without scaling")
-    bars.bar(places + 0.2, softmax(ranked / 8), 0.4, color=BLUE, label=r"divided by $\sqrt{d_k}=8$")
+    ranked, ranks = np.sort(scores)[::-1], np.arange(1, 17)
+    bars.bar(ranks - 0.2, softmax(ranked), 0.4, color=RED, label="without scaling")
+    bars.bar(ranks + 0.2, softmax(ranked / 8), 0.4, color=BLUE, label=r"divided by $\sqrt{d_k}=8$")
     bars.set(title="one query, 16 keys, $d_k=64$", xlabel="key, by rank", ylabel="weight")
     bars.set(ylim=(0, 1), xticks=[1, 4, 8, 12, 16])
     bars.legend()
@@ -133,7 +133,7 @@ def score_scaling() -> Figure:
 
 
 def causal_attention() -> Figure:
-    """Draw the scores of a short sentence, its future hidden, and the weights they give."""
+    """Draw the scores of a short sentence, with future keys hidden, and the attention weights."""
     hidden = np.triu(np.ones_like(SCORES, dtype=bool), k=1)
     weights = np.array([softmax(row) for row in np.where(hidden, -np.inf, SCORES)])
     figure = Figure(figsize=(7.2, 3.75), layout="constrained")
@@ -151,7 +151,7 @@ def causal_attention() -> Figure:
 
 
 def splitting_heads() -> Figure:
-    """Split two tokens of six features among three heads: a head owns columns."""
+    """Split two tokens of six features into three heads: each head gets two columns."""
     tokens, width, heads = 2, 6, 3
     size = width // heads
     figure = Figure(figsize=(7.2, 2.2), layout="constrained")
@@ -159,10 +159,10 @@ def splitting_heads() -> Figure:
     colours = [BLUE, GREEN, GOLD]
     for token in range(tokens):
         for feature in range(width):
-            head, place = divmod(feature, size)
+            head, column = divmod(feature, size)
             label, tint = str(token * width + feature), TINTS[colours[head]]
             cell(axes, feature, token, label, tint)
-            cell(axes, 8.2 + head * 3.2 + place, token, label, tint)
+            cell(axes, 8.2 + head * 3.2 + column, token, label, tint)
     axes.annotate(
         "", (7.75, 1), xytext=(6.4, 1), arrowprops={"arrowstyle": "-|>", "color": INK}, va="center"
     )
@@ -209,7 +209,8 @@ def _dial(axes: Axes, angle: float) -> None:
 
 def _mean_largest_weight(width: int, power: float) -> float:
     random = np.random.RandomState(11)
-    # Given a query, its scores with normal keys are normal, and the query's length is their spread.
+    # For one query and normal keys, the scores are normal, and the query's length is their
+    # standard deviation.
     lengths = np.sqrt(random.chisquare(width, size=(20_000, 1)))
     scores = lengths * random.standard_normal((20_000, 16))
     return float(softmax(scores / width**power).max(-1).mean())

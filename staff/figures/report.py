@@ -1,7 +1,7 @@
-"""Pictures the report of the "first week" example: `python -m staff.figures.report`.
+"""Takes a picture of the report of the "first week" example: `python -m staff.figures.report`.
 
-The page as a wide window shows it in the light, and a phone in the dark, side by side. It needs
-Chromium; letters look as the fonts of the machine have them.
+The picture shows the page twice: in a wide window with light colours, and on a phone with dark
+ones. Chromium must be installed. The letters depend on the fonts of the machine.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tests.harness.rubric import read_rubric
 FILE = FOLDER / "report-first-week.png"
 _WIDE, _NARROW, _HEIGHT, _GAP = 1160, 400, 1560, 24
 _SECTION = "rmsnorm"
-"""What the phone shows."""
+"""The section of the page that the phone shows."""
 
 
 def draw(file: Path) -> None:
-    """Grade the example and write the picture of its page."""
+    """Grade the example, and write a picture of its report."""
     rubric = read_rubric()
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -43,7 +43,7 @@ def draw(file: Path) -> None:
 
 
 def _beside(wide: Path, narrow: Path) -> Image.Image:
-    """The window and the phone on clear ground, in few colours, which keeps the file small."""
+    """Join the two pictures on a transparent background; 256 colours keep the file small."""
     both = Image.new("RGBA", (_WIDE + _GAP + _NARROW, _HEIGHT))
     with Image.open(wide) as one, Image.open(narrow) as other:
         both.paste(one.convert("RGB"), (0, 0))
@@ -53,5 +53,8 @@ def _beside(wide: Path, narrow: Path) -> Image.Image:
 
 if __name__ == "__main__":
     if chromium() is None:
-        sys.exit("left as it is: docs/figures/report-first-week.png needs Chromium")
+        sys.exit(
+            "docs/figures/report-first-week.png was not drawn: Chromium is not installed; "
+            "on Debian: apt install chromium"
+        )
     draw(FILE)

@@ -1,4 +1,4 @@
-"""The figures of §4, the tokenizer."""
+"""The figures of §4 of the handout, the tokenizer."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from labs.drawing import BLUE, GOLD, GREEN, GREY, INK, RED, TINTS
 
-# The alternatives of GPT-2's pattern, under the name that the picture gives to each.
+# The alternatives of GPT-2's pattern, under the names that the figure uses.
 ALTERNATIVES = {
     "contraction": r"'(?:[sdmt]|ll|ve|re)",
     "letters": r" ?\p{L}+",
@@ -29,7 +29,7 @@ VISIBLE = str.maketrans({" ": "␣", "\n": "⏎"})
 
 
 def pretokens() -> Figure:
-    """Cut a line into pre-tokens; the colour says which alternative of the pattern took each."""
+    """Split a text into pre-tokens; colours show which alternative of the pattern matched each."""
     pattern = "|".join(f"(?P<a{i}>{text})" for i, text in enumerate(ALTERNATIVES.values()))
     names = list(ALTERNATIVES)
     tints = TINTS | {GREY: "#e4e7eb"}
@@ -40,15 +40,15 @@ def pretokens() -> Figure:
         colour = COLOURS[names[int((match.lastgroup or "a0")[1:])]]
         width = 0.5 * len(match.group()) + 0.3
         _box(axes, left, 0, width, 1, tints[colour], colour)
-        for place, sign in enumerate(match.group().translate(VISIBLE)):
+        for i, sign in enumerate(match.group().translate(VISIBLE)):
             faint = "#7b8794" if sign in "␣⏎" else INK
-            x = left + 0.15 + 0.5 * (place + 0.5)
+            x = left + 0.15 + 0.5 * (i + 0.5)
             axes.text(
                 x, 0.48, sign, family="DejaVu Sans Mono", ha="center", va="center", color=faint
             )
         left += width + 0.2
-    for place, (name, colour) in enumerate(COLOURS.items()):
-        x = left * (0.02 + 0.2 * place)
+    for i, (name, colour) in enumerate(COLOURS.items()):
+        x = left * (0.02 + 0.2 * i)
         _box(axes, x, -1.25, 0.55, 0.55, tints[colour], colour)
         axes.text(x + 0.8, -1.0, name, va="center", fontsize=8)
     axes.set(xlim=(-0.1, left), ylim=(-1.4, 1.1), aspect="equal")
@@ -58,15 +58,15 @@ def pretokens() -> Figure:
 
 @dataclass(frozen=True)
 class Node:
-    """A token in a tree of merges: a single byte, or two tokens and the number of their merge."""
+    """A token in a tree of merges: a single byte, or two tokens and the rank of their merge."""
 
     text: str
     rank: int | None = None
-    parts: tuple["Node", ...] = ()
+    children: tuple["Node", ...] = ()
 
 
 def merges() -> Figure:
-    """Draw how the merges of the worked example put words together."""
+    """Draw how the merges of the worked example build the tokens of three words."""
     one, two, three = Node("on", 0, _leaves("on")), _leaves("t"), _leaves("e")
     tone = Node("tone", 2, (Node("ton", 1, (*two, one)), *three))
     stone = Node("stone", 4, (*_leaves("s"), tone))
@@ -79,12 +79,12 @@ def merges() -> Figure:
         ("stone → 1 token", "not → 1 token", "non → 2 tokens"),
         strict=True,
     ):
-        place = 0.0
+        left = 0.0
         for root in roots:
-            _tree(axes, root, place)
-            place += len(root.text)
+            _tree(axes, root, left)
+            left += len(root.text)
         axes.set_title(title)
-        axes.set(xlim=(-0.3, place + 0.3), ylim=(-0.6, 5.0))
+        axes.set(xlim=(-0.3, left + 0.3), ylim=(-0.6, 5.0))
         axes.set_axis_off()
     _too_late(panels[2])
     return figure
@@ -95,14 +95,14 @@ def _leaves(text: str) -> tuple[Node, ...]:
 
 
 def _tree(axes: Axes, node: Node, left: float) -> tuple[float, float]:
-    """Draw a token above its parts; give the place of its box."""
-    if not node.parts:
+    """Draw a token above its children; return the centre of its box."""
+    if not node.children:
         _token(axes, left + 0.5, 0, node.text, GREY)
         return left + 0.5, 0
-    ends, place = [], left
-    for part in node.parts:
-        ends.append(_tree(axes, part, place))
-        place += len(part.text)
+    ends, child_left = [], left
+    for child in node.children:
+        ends.append(_tree(axes, child, child_left))
+        child_left += len(child.text)
     centre, height = left + len(node.text) / 2, max(end[1] for end in ends) + 1.1
     for x, y in ends:
         axes.plot([x, centre], [y, height], color=GREY, linewidth=1.1, zorder=0)
@@ -112,7 +112,7 @@ def _tree(axes: Axes, node: Node, left: float) -> tuple[float, float]:
 
 
 def _too_late(axes: Axes) -> None:
-    """Show the merge that greedy matching would have made, and training's order forbids."""
+    """Show a merge that doesn't happen: an earlier merge has already used its second letter."""
     ghost = Node("no", 3)
     for x in (0.5, 1.5):
         axes.plot([x, 1.0], [0, 2.3], color=GREY, linewidth=1, linestyle=(0, (2, 2)), zorder=0)
@@ -123,7 +123,7 @@ def _too_late(axes: Axes) -> None:
 
 
 def _badge(axes: Axes, centre: float, height: float, node: Node) -> None:
-    """Put the number of a merge on the corner of its token."""
+    """Draw the rank of a merge at the corner of its token."""
     axes.text(
         centre - 0.0675 * len(node.text) - 0.09,
         height + 0.22,

@@ -1,4 +1,4 @@
-"""The figures of §3, training and decoding."""
+"""The figures of §3 of the handout, training and decoding."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ NEXT_SCORES = np.array([3.0, 2.4, 2.1, 1.6, 0.9, 0.1, -0.8, -1.6])
 
 
 def learning_rate() -> Figure:
-    """Draw warm-up, cosine and level, with a dot for each iteration of the worked example."""
+    """Draw the learning rate in its three phases, with a dot for each iteration of the example."""
     warmup, cycle, last, top, bottom = 4, 12, 16, 1.0, 0.1
 
     def rate(it: Array) -> Array:
@@ -49,7 +49,7 @@ def learning_rate() -> Figure:
 
 
 def descent() -> Figure:
-    """Walk down a long valley by plain gradient descent and by AdamW, from the same place."""
+    """Draw how gradient descent and AdamW walk down a narrow valley from the same start."""
     figure = Figure(figsize=(7.2, 2.65), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.25, 1.25, 1])
     walks = (
@@ -58,14 +58,14 @@ def descent() -> Figure:
     )
     x, y = np.meshgrid(np.linspace(-4.6, 1.6, 200), np.linspace(-2.5, 2.5, 200))
     height = (STEEPNESS[0] * x**2 + STEEPNESS[1] * y**2) / 2
-    for axes, colour, name, places in walks:
+    for axes, colour, name, points in walks:
         axes.contour(x, y, height, levels=2.0 ** np.arange(-1, 10), colors=GREY, linewidths=0.6)
-        axes.plot(*places.T, "o-", color=colour, markersize=2.2, linewidth=0.9)
+        axes.plot(*points.T, "o-", color=colour, markersize=2.2, linewidth=0.9)
         axes.plot(*START, "o", color=INK, markersize=4.5)
         axes.plot(0, 0, "+", color=INK, markersize=8)
         axes.set(title=name, xlim=(-4.6, 1.6), ylim=(-2.5, 2.5), xticks=[], yticks=[])
         axes.spines[:].set_visible(True)
-        losses = (places**2 * STEEPNESS).sum(1) / 2
+        losses = (points**2 * STEEPNESS).sum(1) / 2
         right.plot(losses, color=colour, label=name)
     right.set_yscale("log")
     right.set(title="loss", xlabel="step", xlim=(0, STEPS))
@@ -74,7 +74,7 @@ def descent() -> Figure:
 
 
 def sampling() -> Figure:
-    """Show one distribution at three temperatures, and what top-p keeps of each."""
+    """Draw one distribution at three temperatures, and the tokens that top-p keeps."""
     figure = Figure(figsize=(7.2, 2.8), layout="constrained")
     panels = figure.subplots(1, 3, sharey=True)
     for axes, temperature in zip(panels, (0.5, 1.0, 2.0), strict=True):
@@ -90,24 +90,24 @@ def sampling() -> Figure:
 
 
 def _bars(axes: Axes, weights: Array, kept: int) -> None:
-    places = np.arange(len(weights))
-    colours = [BLUE if place < kept else TINTS[BLUE] for place in places]
-    axes.bar(places, weights, 0.78, color=colours)
+    ranks = np.arange(len(weights))
+    colours = [BLUE if rank < kept else TINTS[BLUE] for rank in ranks]
+    axes.bar(ranks, weights, 0.78, color=colours)
     axes.plot([kept - 0.5] * 2, [0, 0.6], color=RED, linewidth=1, linestyle=(0, (4, 3)))
     axes.set(ylim=(0, 0.82), xlim=(-0.6, 7.6))
-    axes.set_xticks(places, NEXT_WORDS, rotation=50, ha="right", rotation_mode="anchor")
+    axes.set_xticks(ranks, NEXT_WORDS, rotation=50, ha="right", rotation_mode="anchor")
     axes.tick_params(axis="x", length=0)
 
 
 def _walk(step: Callable[[Array], Array]) -> Array:
-    places = [START]
+    points = [START]
     for _ in range(STEPS):
-        places.append(places[-1] - step(STEEPNESS * places[-1]))
-    return np.array(places)
+        points.append(points[-1] - step(STEEPNESS * points[-1]))
+    return np.array(points)
 
 
 def _descend() -> Callable[[Array], Array]:
-    # 0.02 would leave the steep direction swinging for ever, and more would blow it up.
+    # With a rate of 0.02 the steep direction would oscillate for ever; above 0.02 it diverges.
     return lambda gradient: 0.019 * gradient
 
 

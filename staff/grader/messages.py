@@ -1,6 +1,7 @@
 """The messages of a grade: fresh cases decide the points, and saved cases supply the messages.
 
-A student can reproduce a message about the saved cases, and learns nothing about the fresh ones.
+A student can reproduce a message about the saved cases. A message about a fresh case is shown only
+if the saved ones are right.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What leaves the house: the stubs, the student release, the bundles of platforms."""
+"""What students and instructors get: the stubs and the example submissions."""

@@ -1,4 +1,4 @@
-"""The example submissions: nothing done, a first week's work, and everything right."""
+"""The example submissions: untouched stubs, the work of a first week, and the whole solution."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from staff.release.stubs import cut, write
 from tests.harness.rubric import read_rubric
 
 BEGUN = ("linear", "embedding", "rmsnorm", "silu", "swiglu", "rope", "softmax", "attention")
-"""What the first week got to."""
+"""The tasks that the first week's work has started."""
 SLIPS = (
     "rmsnorm-sum-over-axis-1",
     "swiglu-d-ff-from-8-3",
     "rope-tables-saved",
     "softmax-maximum-over-the-last-axis",
 )
-"""What it got wrong: mistakes of the catalogue."""
+"""The mistakes of the catalogue that the first week's work contains."""
 
 
 def write_examples(folder: Path) -> list[Path]:
-    """Write the three submissions into `folder`, afresh, and name their folders."""
+    """Write the three submissions into `folder`, replacing old ones; return their folders."""
     rubric = read_rubric()
     stubs, week, whole = (folder / name for name in ("stubs", "first-week", "solution"))
     for old in (stubs, week, whole):

@@ -1,9 +1,9 @@
-"""Stubs: the solution with its bodies taken out.
+"""Stubs: the solution without the bodies of its functions.
 
-The solution is the only source. A function of a task that is cut keeps its signature, docstring
-and surrounding comments, and its body becomes one `raise NotImplementedError`. Private helpers,
-constants and imports that nothing else uses any more go with it, as do the private methods of
-a class that is cut, and every comment inside a body. Every other byte stays.
+Stubs are made from the solution alone. A function that is cut keeps its signature, its docstring
+and the comments around it; its body becomes one `raise NotImplementedError`. Comments inside the
+body are removed, and so are the private methods of a class that is cut. Private helpers, constants
+and imports that are no longer used are removed too. Every other byte stays.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ class StubError(HarnessError):
 
 
 def cut(solution: Path, rubric: Rubric, tasks: Collection[str] | None = None) -> dict[str, str]:
-    """Cut the solution into stubs, in memory: relative paths and texts.
+    """Make stubs of the solution, in memory.
 
     Args:
         solution: the folder with `adapters.py` and the package.
-        rubric: says which symbol and which adapter belongs to which task.
-        tasks: the tasks to cut; None for all of them.
+        rubric: the assignment; it lists the symbols and adapters of each task.
+        tasks: the ids of the tasks to cut; if None, all tasks.
+
+    Returns:
+        The text of each file, under its path relative to `solution`.
 
     Raises:
         StubError: a public function of the solution belongs to no task.
@@ -53,19 +56,24 @@ def write(texts: Mapping[str, str], folder: Path) -> None:
 
 
 def out_of_step(texts: Mapping[str, str], folder: Path) -> list[str]:
-    """Name the files under `folder` that are not as they would be cut."""
-    found = {
+    """Name the files under `folder` that differ from `texts`, or that only one of them has."""
+    present = {
         file.relative_to(folder).as_posix(): file.read_text("utf-8")
         for file in [folder / "adapters.py", *(folder / PACKAGE).rglob("*.py")]
         if file.is_file()
     }
     return sorted(
-        name for name in found.keys() | texts.keys() if found.get(name) != texts.get(name)
+        name for name in present.keys() | texts.keys() if present.get(name) != texts.get(name)
     )
 
 
 def cut_text(text: str, messages: Mapping[str, str]) -> str:
-    """Cut one file: `messages` gives the text of the error for each top-level name to cut."""
+    """Cut one file.
+
+    Args:
+        text: the file.
+        messages: the text of the `NotImplementedError`, under each top-level name to cut.
+    """
     tree = ast.parse(text)
     lines = text.splitlines()
     edits = [edit for node in tree.body for edit in _body_edits(node, messages, lines)]
@@ -78,7 +86,7 @@ def cut_text(text: str, messages: Mapping[str, str]) -> str:
 
 
 def _messages(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
-    """For each file, the names to cut; a name of two tasks belongs to the first."""
+    """List the names to cut in each file, with their messages; the first task of a name counts."""
     messages: dict[str, dict[str, str]] = {"adapters.py": {}}
     for task in tasks:
         text = f"{task.id}: handout §{task.handout}"
@@ -107,7 +115,7 @@ def _check_all_owned(texts: Mapping[str, str], messages: Mapping[str, Mapping[st
 def _body_edits(
     node: ast.stmt, messages: Mapping[str, str], lines: Sequence[str]
 ) -> Iterator[tuple[int, int, str]]:
-    """Lines to replace (first, last, text), counted from 1, for one top-level definition."""
+    """Yield the edits of one top-level definition: first line (from 1), last line, new text."""
     if not isinstance(node, _Def) or node.name not in messages:
         return
     for function in node.body if isinstance(node, ast.ClassDef) else [node]:
@@ -126,12 +134,12 @@ def _body_edits(
 def _body_span(
     body: list[ast.stmt], name: str, indent: str, lines: Sequence[str]
 ) -> tuple[int, int]:
-    """The lines of a body, with the comments before its first and after its last statement."""
+    """Find the first and last line of a body, including the comments at its start and end."""
     first, last = _span(body[0])[0], _span(body[-1])[1]
     if lines[first - 1][: body[0].col_offset].strip():
         raise StubError(
-            f"line {first}: the body of {name} stands on the line of its signature or docstring; "
-            "give it lines of its own"
+            f"line {first}: the body of {name} begins on the line of its signature or docstring; "
+            "start it on a new line"
         )
 
     def inside(line: str) -> bool:
@@ -143,12 +151,12 @@ def _body_span(
 
 
 def _up_to_comment(lines: Sequence[str]) -> int:
-    """How many lines there are up to the last one that isn't blank."""
+    """Count the lines up to the last one that isn't blank."""
     return max((i for i, line in enumerate(lines, 1) if line.strip()), default=0)
 
 
 def _without_unused(text: str, original: str) -> str:
-    """Drop the imports and private definitions that only removed code used."""
+    """Remove the imports and private definitions that only removed code used."""
     tree = ast.parse(text)
     used, used_before = _names(tree), _names(ast.parse(original))
     edits = []
@@ -166,7 +174,7 @@ def _without_unused(text: str, original: str) -> str:
 
 
 def _names(tree: ast.Module) -> set[str]:
-    """Every name that is read."""
+    """List every name that is read."""
     return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
@@ -212,7 +220,7 @@ def _splice(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Close the gaps that removed definitions leave, as the formatter would."""
+    """Remove the blank lines that removed definitions leave, as the formatter would."""
     text = re.sub(r"\n{4,}", "\n\n\n", text)
     text = re.sub(r"\n{3,}(?= )", "\n\n", text)
     text = re.sub(r'("""\n)\n+(?= +raise NotImplementedError)', r"\1", text)

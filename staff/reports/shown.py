@@ -79,7 +79,7 @@ def _bounded_test(test: TestResult, most: int, *, keep_picture: bool) -> TestRes
         test.failure,
         headline=left.take(test.failure.headline) or "",
         details=tuple(filter(None, map(left.take, test.failure.details))),
-        frames=tuple(_bounded_frame(frame, left) for frame in test.failure.frames),
+        frames=tuple(filter(None, (_bounded_frame(it, left) for it in test.failure.frames))),
         clue=left.take(test.failure.clue) if test.failure.clue else None,
         picture=test.failure.picture if keep_picture else None,
     )
@@ -87,13 +87,13 @@ def _bounded_test(test: TestResult, most: int, *, keep_picture: bool) -> TestRes
     return small if _size(small) <= most else replace(test, failure=Failure(headline=_FULL))
 
 
-def _bounded_frame(frame: Frame, left: _Budget) -> Frame:
-    return Frame(
-        file=left.take(frame.file) or "",
-        line=frame.line,
-        function=left.take(frame.function) or "",
-        source=left.take(frame.source) or "",
-    )
+def _bounded_frame(frame: Frame, left: _Budget) -> Frame | None:
+    """A frame, its source cut; None where there are no bytes left to say where it is."""
+    left.take(f"  :{frame.line} in : ")  # what is written around the three texts
+    file, function, source = (left.take(it) for it in (frame.file, frame.function, frame.source))
+    if file is None or function is None or source is None:
+        return None
+    return Frame(file=file, line=frame.line, function=function, source=source)
 
 
 def _size(test: TestResult) -> int:
@@ -106,7 +106,7 @@ class _Budget:
     """The byte budget of one message. Texts that exceed it are cut, and later ones left out."""
 
     def __init__(self, most: int) -> None:
-        self._left = most - len(_CUT.encode())
+        self._left = most - len(_CUT.encode()) - 1
 
     def take(self, text: str) -> str | None:
         """Return a text, printable and cut to the rest of the budget; None if nothing is left."""

@@ -1,1 +1,1 @@
-"""Validation: whether the suite catches what it should, and nothing else; one judge for all."""
+"""Validation: does the suite catch what it should, and nothing else? One judge decides for all."""

@@ -1,4 +1,4 @@
-"""Run every subject through the suite and hold the outcome against what it must be."""
+"""The audit: the suite runs on every subject, and each outcome is compared with what it must be."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from staff.files import quick_folder
 from staff.fixtures.calibrate import (
     MARGIN,
     THREADS,
+    CaseKey,
     Errors,
-    Place,
     limit_of,
     on_lesser_units,
     on_this_processor,
@@ -31,42 +31,43 @@ from tests.harness.fingerprints import FAR
 from tests.harness.rubric import Rubric
 
 NAMED_SHARE = 0.95
-"""At least this share of the mistakes must be named."""
+"""The suite must name at least this share of the mistakes."""
 SAMPLED = 256
-"""One patch in so many is run on the tasks that it can't reach as well."""
+"""One subject in `SAMPLED` also runs the tests of tasks whose code it can't change."""
 HALF = 0.5
-"""An alternate stays below this share of a limit that was computed without it."""
+"""The error of an alternate must be below this share of a limit that was computed without it."""
 
 
 class MistakeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one mistake."""
+    """The result of one mistake."""
 
     id: str
     task: str
     shows: str
     caught_by: tuple[str, ...]
-    """Tests of its own task that fail."""
+    """The tests of its own task that fail."""
     margin: float | None
-    """Error in units of the limit, in the case that shows it best; None where no number tells."""
-    told: str
-    """`named`, `clue`, or `numbers` where only the comparison is shown."""
+    """Its error in units of the limit, in the case that shows it best; None if no number does."""
+    feedback: str
+    """What the student sees: `named`, `clue`, or `numbers` if only the comparison is shown."""
     named_wrongly: bool
+    """Whether a task reports another mistake."""
     problems: tuple[str, ...]
 
 
 class AlternateVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one right submission."""
+    """The result of one right submission."""
 
     id: str
     worst: float
     """Its worst error in units of a limit that was computed without it."""
     loses: bool
-    """Whether it lost points, or could not be graded."""
+    """Whether it loses points or could not be graded."""
     problems: tuple[str, ...]
 
 
 class CaseMargins(msgspec.Struct, frozen=True, kw_only=True):
-    """How one case separates right from wrong, in units of the dtype's tolerance."""
+    """How one case separates right answers from wrong ones, in units of the dtype's tolerance."""
 
     task: str
     test: str
@@ -75,17 +76,17 @@ class CaseMargins(msgspec.Struct, frozen=True, kw_only=True):
     """The worst error of a right submission."""
     limit: float
     wrong: float | None
-    """The error of the nearest mistake that this case catches by its values."""
+    """The smallest error among the mistakes that this case catches by their values."""
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was found."""
+    """The results of an audit."""
 
     mistakes: tuple[MistakeVerdict, ...]
     alternates: tuple[AlternateVerdict, ...]
     cases: tuple[CaseMargins, ...]
     problems: tuple[str, ...]
-    """What falls short as a whole."""
+    """Problems of the audit as a whole."""
 
 
 def audit(
@@ -96,15 +97,15 @@ def audit(
     whole: bool = False,
     tasks: Collection[str] = (),
 ) -> Audit:
-    """Run every subject.
+    """Run the suite on every subject, and judge each outcome.
 
     Args:
         rubric: the assignment.
         cases: the folder of saved cases.
-        progress: told what is running, how many are done, and of how many.
-        whole: run all tests on every subject. Otherwise the tests of tasks whose code a patch
-            can't reach run for one patch in so many as `SAMPLED` says.
-        tasks: the tasks whose patches are run; all where it is empty.
+        progress: is called with what is running, the number that is done, and the total.
+        whole: run all tests on every subject. Otherwise only one subject in `SAMPLED` runs the
+            tests of tasks whose code it can't change.
+        tasks: the tasks whose patches are run; if empty, all tasks.
     """
     with TemporaryDirectory(prefix="audit-", dir=quick_folder()) as scratch:
         subjects = lay_out(Path(scratch), ("solution", "mistake", "alternate", "public"), tasks)
@@ -133,17 +134,18 @@ def audit(
     sentences = {m.id: (m.task, m.sentence) for m in load_mistakes()}
     verdicts = tuple(_mistake(s, outcomes[s.name], limits, sentences, rubric) for s in mistakes)
     alternates = tuple(_alternate(s, outcomes[s.name], again[s.name], right, errors) for s in right)
-    margins = tuple(_margins(place, outcomes, mistakes, errors, limits) for place in limits)
-    named = sum(verdict.told == "named" for verdict in verdicts)
+    margins = tuple(_margins(key, outcomes, mistakes, errors, limits) for key in limits)
+    named = sum(verdict.feedback == "named" for verdict in verdicts)
     few = named < NAMED_SHARE * len(verdicts)
-    problems = (f"only {named} of {len(verdicts)} mistakes are named",) if few else ()
+    needed = f"at least {NAMED_SHARE:.0%} must be"
+    problems = (f"only {named} of {len(verdicts)} mistakes are named; {needed}",) if few else ()
     return Audit(mistakes=verdicts, alternates=alternates, cases=margins, problems=problems)
 
 
 def _mistake(
     subject: Subject,
     outcome: Outcome,
-    limits: Mapping[Place, float],
+    limits: Mapping[CaseKey, float],
     sentences: Mapping[str, tuple[str, str]],
     rubric: Rubric,
 ) -> MistakeVerdict:
@@ -154,14 +156,14 @@ def _mistake(
     margin = margin_of(outcome, mistake.task, limits)
     problems = judge.of_mistake(mistake, outcome.run, rubric, sentences)
     if own and mistake.shows == "value" and margin < MARGIN:
-        problems.append(f"only {margin:.3g} × the limit")
+        problems.append(f"its largest error is {margin:.3g} × the limit; {MARGIN} × is needed")
     return MistakeVerdict(
         id=mistake.id,
         task=mistake.task,
         shows=mistake.shows,
         caught_by=tuple(test.name for test in own.failing) if own else (),
         margin=margin if 0 < margin < FAR else None,
-        told=judge.told(own) if own else "numbers",
+        feedback=judge.feedback_on(own) if own else "numbers",
         named_wrongly=bool(judge.wrong_names(tasks, [mistake.id], sentences)),
         problems=tuple(problems),
     )
@@ -182,20 +184,23 @@ def _alternate(
         limit = limit_of(e for name, e in by_name.items() if name in calibrating)
         worst = max(worst, by_name.get(subject.name, 0.0) / limit)
     if worst > HALF and subject.kind != "solution":
-        problems.append(f"{worst:.2f} of a limit that was computed without it")
+        problems.append(
+            f"its error is {worst:.2f} × a limit that was computed without it; "
+            f"at most {HALF} × is allowed"
+        )
     return AlternateVerdict(
         id=subject.name, worst=worst, loses=bool(lost), problems=tuple(problems)
     )
 
 
 def _margins(
-    place: Place,
+    key: CaseKey,
     outcomes: Mapping[str, Outcome],
     mistakes: Sequence[Subject],
     errors: Errors,
-    limits: Mapping[Place, float],
+    limits: Mapping[CaseKey, float],
 ) -> CaseMargins:
-    task, test, case = place
+    task, test, case = key
     wrong = []
     for subject in mistakes:
         seen = outcomes[subject.name].seen.get(task, {}).get(test, {}).get(case)
@@ -206,7 +211,7 @@ def _margins(
         task=task,
         test=test,
         case=case,
-        right=max(errors.get(place, {}).values(), default=0.0),
-        limit=limits[place],
+        right=max(errors.get(key, {}).values(), default=0.0),
+        limit=limits[key],
         wrong=min(wrong, default=None),
     )

@@ -1,8 +1,8 @@
-"""Hostile frames: whatever a worker sends, a grader gets plain data or an error, and soon.
+"""Hostile frames: for every frame that a worker sends, a grader soon gets plain data or an error.
 
-Every frame is drawn from a seed. Some are noise; most are nearly right, since those come
-furthest: real frames with bytes flipped, cut or doubled, heads that lie about lengths, tables of
-tensors that lie about shapes, data nested without end.
+Every frame is drawn from a seed. Some frames are noise. Most are nearly right, since the grader
+reads more of these: real frames with bytes flipped, cut or joined, heads with false lengths, tables
+of tensors with false shapes, data that is nested deeply.
 """
 
 from __future__ import annotations
@@ -22,51 +22,55 @@ from staff.grader.worker.wire import HEAD, MAGIC, MAX_BLOB, MAX_TEXT, Channel, W
 from staff.validation.judge import Section
 
 _DEADLINE = 2.0
-"""Seconds until a frame is given up; none comes near it, since senders hang up."""
+"""Seconds that the grader waits for a frame; senders hang up, so no frame takes so long."""
 _SLOW = 5.0
-"""Seconds that no frame may take, on a slow machine either."""
+"""Seconds that a frame may take at most, even on a slow machine."""
 _GROWTH = 1 << 30
-"""Bytes of memory that all frames together may add: one of the largest, and its copies."""
+"""Bytes of memory that all frames together may add: the size of a largest frame and its copies."""
 
 
 def fuzz(count: int, seed: str = "frames") -> Counter[str]:
-    """Send frames through a socket; count what came out, by the type of the error.
+    """Send hostile frames through a socket, and count the results.
 
     Args:
-        count: how many.
-        seed: of all of them.
+        count: the number of frames.
+        seed: the seed of all frames.
+
+    Returns:
+        How many frames raised each type of error, and how many were "plain data".
 
     Raises:
-        AssertionError: a frame took long, or much memory.
-        Exception: anything but a `WireError` came out of one.
+        AssertionError: a frame took too long, or the frames took too much memory.
+        Exception: a frame raised something else than a `WireError`.
     """
     draw = random.Random(seed)
-    seen: Counter[str] = Counter()
+    results: Counter[str] = Counter()
     start = _peak()
     for number in range(count):
         frame = draw.choice(_KINDS)(draw)
         began = time.monotonic()
-        seen[_receive(frame)] += 1
+        results[_receive(frame)] += 1
         took = time.monotonic() - began
-        assert took < _SLOW, f"frame {number} of {seed!r} took {took:.1f} s"
-    assert _peak() - start < _GROWTH, f"{_peak() - start} bytes were taken"
-    return seen
+        assert took < _SLOW, f"frame {number} of {seed!r} took {took:.1f} s; {_SLOW} s are allowed"
+    added = _peak() - start
+    assert added < _GROWTH, f"the frames took {added} bytes of memory; {_GROWTH} are allowed"
+    return results
 
 
 def judge_frames(count: int) -> Section:
-    """Send hostile frames; none may come through as anything but plain data or an error."""
-    seen = fuzz(count)
-    errors = seen.total() - seen["plain data"]
+    """Send hostile frames; for each of them the grader must get plain data or an error."""
+    results = fuzz(count)
+    errors = results.total() - results["plain data"]
     return Section(
         name="hostile frames",
-        promise="give an error or plain data, soon and in little memory",
+        promise="produce an error or plain data, quickly and in little memory",
         total=count,
-        figures=(f"{errors:,} errors, {seen['plain data']:,} times plain data",),
+        figures=(f"{errors:,} frames are errors, {results['plain data']:,} are plain data",),
     )
 
 
 def _receive(frame: bytes) -> str:
-    """What a grader makes of one frame, after which the sender hangs up."""
+    """Send one frame, hang up, and return what the grader gets: an error's type, or plain data."""
     ours, theirs = socket.socketpair()
     channel = Channel(ours)
     with ours, theirs:
@@ -75,7 +79,7 @@ def _receive(frame: bytes) -> str:
             try:
                 frame = frame[theirs.send(frame) :]
             except BlockingIOError:
-                break  # what no buffer holds is lost: the start is what matters
+                break  # the socket's buffer is full; the start of a frame is enough
         theirs.close()
         try:
             channel.receive(time.monotonic() + _DEADLINE)
@@ -89,7 +93,7 @@ def _peak() -> int:
 
 
 def _real(draw: random.Random) -> bytes:
-    """A frame such as a worker sends."""
+    """Make a frame such as a worker sends."""
     tensor = torch.arange(draw.randrange(1, 9)).to(draw.choice((torch.float32, torch.int64)))
     text = draw.choice(("x", "\ud800", "\u202e", "9" * 50))
     values = [tensor, {"a": [1.5, None, (True, text)], 7: b"\x00\xff"}, float("nan"), 10**40]
@@ -142,7 +146,7 @@ def _nested(draw: random.Random) -> bytes:
 
 
 def _odd_data(draw: random.Random) -> bytes:
-    """Data that is JSON, and not what `pack` makes; or nearly not JSON."""
+    """Make a frame whose text is JSON that `pack` never writes, or hardly JSON at all."""
     return _framed(draw.choice(_ODD))
 
 
@@ -167,7 +171,7 @@ _ODD = (
 
 
 def _odd_tensors(draw: random.Random) -> bytes:
-    """A blob with a table that lies."""
+    """Make a frame whose table of tensors is false."""
     shape = draw.choice((
         [], [4], [0], [2**62, 0], [0, 2**62], [2**33, 2**33], [-1, -4], [1] * 17, [1] * 20_000,
         ["4"], [4.5], None, "4", [True], [[4]], [1e400],
@@ -191,7 +195,7 @@ def _odd_tensors(draw: random.Random) -> bytes:
 
 
 def _many(draw: random.Random) -> bytes:
-    """Two frames, or half a one more: the first is taken, the rest is nobody's."""
+    """Make a frame, followed by bytes that nobody reads: another frame, a part of one, or noise."""
     return _real(draw) + draw.choice((_real, _noise, _cut))(draw)
 
 

@@ -1,8 +1,8 @@
-"""The judge: what every submission that we know must earn, and what must be said of it.
+"""The judge: it decides whether the outcome of a known submission is what it must be.
 
-A mistake loses points in its task and in no task that it can't reach. A right submission keeps
-every point that it is offered. No mistake is given another's name. Whatever runs the submissions
-(in process, through the sandbox, in pairs), this is what the outcome is held against.
+A mistake must lose points in its own task, and in no task whose code it can't change. A right
+submission must keep every point that it is offered. No task may report a mistake that was not made.
+The same judge serves every kind of run: in process, in the sandbox, in pairs.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from tests.harness.results import State, TaskResult
 from tests.harness.rubric import Rubric
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is being judged, how many are done, and of how many."""
+"""Is called with what is being judged, the number that is done, and the total (0 if unknown)."""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of subject, and how many of them are as they should be."""
+    """The result for one kind of subject: how many there are, and what is wrong with them."""
 
     name: str
     promise: str
-    """Completes "N of N …"."""
+    """What every subject must do; it completes the sentence "N of N …"."""
     total: int
     problems: tuple[tuple[str, str], ...] = ()
-    """A subject, and what is wrong with it."""
+    """Pairs of a subject and what is wrong with it."""
     figures: tuple[str, ...] = ()
-    """What else was measured, a line each."""
+    """Other measured numbers, one sentence each."""
     least: float = 1.0
     """The share of the subjects that must be right."""
 
     @property
     def right(self) -> int:
-        """How many subjects have no problem."""
+        """The number of subjects without a problem."""
         return self.total - len({subject for subject, _ in self.problems})
 
     @property
     def holds(self) -> bool:
-        """Whether so many subjects are right as must be."""
+        """Whether enough subjects are right."""
         return self.right >= self.least * self.total
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_right(run: SuiteRun) -> list[str]:
-    """What is wrong with the outcome of a right submission; nothing where it keeps every point."""
+    """List what is wrong with the outcome of a right submission: it must keep every point."""
     if run.result is None:
         return [f"could not be graded: {run.problem}"]
     lost = [task.id for task in run.result.tasks if _loses(task)]
@@ -62,13 +62,14 @@ def of_mistake(
     rubric: Rubric,
     sentences: Mapping[str, tuple[str, str]],
 ) -> list[str]:
-    """What is wrong with the outcome of a submission that holds one mistake.
+    """List what is wrong with the outcome of a submission that contains one mistake.
 
     Args:
         mistake: the mistake.
-        run: what the suite came to.
+        run: the result of the suite.
         rubric: the assignment.
-        sentences: task and sentence of every mistake; two that share both are one.
+        sentences: task and sentence of every mistake, under its id. Two mistakes that share both
+            count as one.
     """
     if run.result is None:
         return [f"could not be graded: {run.problem}"]
@@ -86,17 +87,17 @@ def of_mistake(
 def wrong_names(
     tasks: Iterable[TaskResult], made: Collection[str], sentences: Mapping[str, tuple[str, str]]
 ) -> list[str]:
-    """The names that were given and are none of the mistakes that were made."""
-    mine = {sentences[mistake] for mistake in made}
+    """List the tasks that report a mistake which is none of those that were made."""
+    right = {sentences[mistake] for mistake in made}
     return [
-        f"{task.id} names it {task.known}"
+        f"{task.id} reports another mistake: {task.known}"
         for task in tasks
-        if task.known and sentences[task.known] not in mine
+        if task.known and sentences[task.known] not in right
     ]
 
 
-def told(task: TaskResult) -> str:
-    """How much a failing task is told: `named`, `clue`, or `numbers` alone."""
+def feedback_on(task: TaskResult) -> str:
+    """Return how much a failing task explains: `named`, `clue`, or only `numbers`."""
     if task.known:
         return "named"
     likely = any(diagnosis.sentences for diagnosis in task.diagnoses)

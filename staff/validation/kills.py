@@ -1,9 +1,10 @@
-"""Proof that a run survives `kill -9`: `python -m staff.validation.kills --moments 50`.
+"""Proof that a training run survives `kill -9`: `python -m staff.validation.kills --moments 50`.
 
-A run is killed at a random moment, and resumed, which may be killed again, until it reaches its
-end. Its weights and measurements must then be those of a run that nobody disturbed, bit for bit.
-The process imports the solution once and forks a child for each attempt; it has one thread, and
-works on no tensor before its last fork.
+A run is killed at a random moment and then resumed; the resumed run may be killed too. When a run
+reaches its end, its weights and measurements must equal those of an undisturbed run, bit for bit.
+
+The process imports the solution once and forks a child for each attempt. To make forks safe, it
+has one thread, and computes with no tensor.
 """
 
 from __future__ import annotations
@@ -46,18 +47,18 @@ _FILES = ("metrics.csv", "checkpoint.pt")
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """One run that was killed, and resumed to its end."""
+    """A run that was killed at least once, and then resumed to its end."""
 
     kills: tuple[float, ...]
-    """When each attempt was killed, in seconds from its start; the last attempt was not."""
+    """When each attempt was killed, in seconds from its start; the last attempt was not killed."""
     steps: tuple[int, ...]
-    """How many steps the checkpoint held after each kill."""
+    """The number of steps in the checkpoint after each kill."""
     equal: bool
-    """Whether weights, optimizer and measurements ended equal to the undisturbed run's."""
+    """Whether weights, optimizer and measurements equal those of the undisturbed run."""
 
 
 def killed_moments(moments: int, seed: int = 0) -> list[Moment]:
-    """Kill runs of the solution at random moments, in a process of its own.
+    """Kill training runs of the solution at random moments, in a separate process.
 
     Raises:
         CalledProcessError: a run could not be resumed.
@@ -74,16 +75,16 @@ def killed_moments(moments: int, seed: int = 0) -> list[Moment]:
 
 
 def judge_kills(moments: int) -> Section:
-    """Kill training runs at random moments; resumed, each must end as if it had not been killed."""
+    """Kill training runs at random moments; when resumed, each must end like an undisturbed run."""
     found = killed_moments(moments)
     return Section(
         name="killed training runs",
-        promise="end as if nothing had happened, bit for bit",
+        promise="end like an undisturbed run, bit for bit",
         total=len(found),
         problems=tuple(
             (
                 f"killed after {', '.join(f'{when:.2f} s' for when in moment.kills)}",
-                "ends otherwise",
+                "ends with other weights or measurements than an undisturbed run",
             )
             for moment in found
             if not moment.equal
@@ -92,7 +93,7 @@ def judge_kills(moments: int) -> Section:
 
 
 def _attempt(folder: Path, kill_after: float | None) -> float:
-    """Train in a child, kill it if it isn't done in time, and return the seconds it ran."""
+    """Train in a child process, kill it after `kill_after` seconds, and return how long it ran."""
     start = time.monotonic()
     child = os.fork()
     if child == 0:
@@ -128,19 +129,19 @@ def _steps(folder: Path) -> int:
 
 
 def _equal(folder: Path, other: Path) -> bool:
-    """Whether two runs ended alike, byte for byte: the archives hold no date."""
+    """Whether two runs wrote equal files, byte for byte; the archives contain no date."""
     return all((folder / name).read_bytes() == (other / name).read_bytes() for name in _FILES)
 
 
 def main() -> None:
-    """Print one line of JSON for each moment."""
+    """Kill and resume runs; print one line of JSON for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    import torch._dynamo  # noqa: F401 - which every optimizer imports when it is made
+    import torch._dynamo  # noqa: F401 - every optimizer imports it; children inherit it
 
-    import cs336_basics.training  # noqa: F401 - children find it, and torch, loaded
+    import cs336_basics.training  # noqa: F401 - children inherit it, and torch
 
     draw = random.Random(chosen.seed)
     with TemporaryDirectory(prefix="killing-") as scratch:

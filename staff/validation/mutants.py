@@ -1,8 +1,8 @@
-"""General mutants: small random-looking changes to the solution, made by cosmic-ray.
+"""General mutants: small mechanical changes to the solution, made by cosmic-ray.
 
-The catalogue holds the mistakes that people make; these are the ones that nobody thought of.
-Each mutant is judged by the graded suite. One that survives is either a hole in the suite or
-means the same as the original, and then `mutation.toml` says why.
+The catalogue contains mistakes that people make. General mutants cover mistakes that nobody
+thought of. The graded suite judges each mutant. If a mutant survives, either the suite has a gap,
+or the mutant means the same as the original. In that case `mutants.toml` gives the reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Operator
 from cosmic_ray.plugins import get_operator, operator_names
 
-from staff.catalogue.patches import patched, write_over
+from staff.catalogue.edits import write_over
+from staff.catalogue.patches import patched
 from staff.files import quick_folder
 from staff.paths import SOLUTION
 from staff.runner.jobs import Job, run_jobs
@@ -33,32 +34,35 @@ from tests.harness.rubric import Rubric, read_rubric
 from tests.harness.submission import PACKAGE
 
 LEAST_KILLED = 0.98
-"""Share of the mutants that don't mean the same as the original which must be killed."""
+"""The suite must kill this share of the mutants that don't mean the same as the original."""
 SURVIVORS = Path(__file__).with_name("mutants.toml")
+"""The list of mutants that mean the same as the original."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed file of the solution."""
+    """A file of the solution with one change."""
 
     file: str
     operator: str
+    """The operator of cosmic-ray that made the change."""
     text: str
+    """The whole changed file."""
     before: str
-    """The lines that are changed, without indentation."""
+    """The changed lines as they were, without indentation."""
     after: str
-    """What they become."""
+    """The changed lines as they are now, without indentation."""
 
 
 class Equivalent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Changes that survive, and why they are no holes."""
+    """Changes that mean the same as the original, and the reason why."""
 
     file: str
     before: tuple[str, ...]
-    """The lines that are changed, without indentation: one place after the other."""
+    """Lines of the file, without indentation; each may be changed by itself."""
     reason: str
     after: tuple[str, ...] = ()
-    """What they may become; where nothing stands, whatever survives."""
+    """What a line may become; if empty, anything that survives."""
 
     def explains(self, mutant: Mutant) -> bool:
         """Whether a mutant is one of these changes."""
@@ -71,10 +75,13 @@ class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def mutants(files: Collection[str] = ()) -> Iterator[Mutant]:
-    """Make every mutant of the solution's package, or of these files of it.
+    """Make every mutant of the solution's package.
 
-    Changes that come out alike count once, and changes to annotations or to the words of an
-    error alone don't count.
+    Equal results of different changes count once. Changes that affect only annotations or the text
+    of an error don't count.
+
+    Args:
+        files: the names of the files to change; if empty, all files.
     """
     for path in sorted((SOLUTION / PACKAGE).glob("*.py")):
         if files and path.name not in files:
@@ -96,17 +103,18 @@ def mutants(files: Collection[str] = ()) -> Iterator[Mutant]:
 
 
 def _mutated(source: str, operator: Operator, occurrence: int) -> str | None:
-    """The changed file; None where cosmic-ray can't change it, or makes no Python of it."""
+    """Change a file; return None if cosmic-ray can't, or if the result isn't valid Python."""
     try:
         text = mutate_code(source, operator, occurrence)
         ast.parse(text or "")
-    except (AttributeError, SyntaxError):  # at an exception with a dotted name; at `not x := y`
+    # cosmic-ray fails at an exception with a dotted name, and makes `not x := y`.
+    except (AttributeError, SyntaxError):
         return None
     return text
 
 
 def _meaning(source: str) -> str:
-    """The code without its annotations and without the words of its errors."""
+    """Return the code without its annotations and without the texts of its errors."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign):
@@ -121,7 +129,8 @@ def _meaning(source: str) -> str:
 def survivors(found: list[Mutant], scratch: Path, progress: Progress) -> list[Mutant]:
     """Run the graded suite on every mutant; return those that earn every point.
 
-    The tasks of its own file come first: the whole suite sees only what these let pass.
+    A mutant first runs the tests of the tasks in its own file. The whole suite then runs only on
+    the mutants that pass these tests.
     """
     base = patched([], SOLUTION, scratch / "solution")
     compileall.compile_dir(base, quiet=2)
@@ -144,47 +153,54 @@ def survivors(found: list[Mutant], scratch: Path, progress: Progress) -> list[Mu
 
 
 def _tasks_by_file(rubric: Rubric) -> dict[str, tuple[str, ...]]:
-    """The tasks that are written in a file of the package."""
-    found: dict[str, dict[str, None]] = {}
+    """List the tasks that are written in each file of the package."""
+    by_file: dict[str, dict[str, None]] = {}
     for task in rubric.tasks:
         for symbol in task.symbols:
             module = symbol.partition(":")[0]
-            found.setdefault(f"{module.rpartition('.')[2]}.py", {})[task.id] = None
-    return {file: tuple(tasks) for file, tasks in found.items()}
+            by_file.setdefault(f"{module.rpartition('.')[2]}.py", {})[task.id] = None
+    return {file: tuple(tasks) for file, tasks in by_file.items()}
 
 
 def _change(before: str, after: str) -> tuple[str, str]:
-    """The lines that differ, as they are in the one and in the other."""
+    """Return the lines that differ between two texts: those of the first, those of the second."""
     lines = list(difflib.ndiff(before.splitlines(), after.splitlines()))
-    taken, put = ([line[2:].strip() for line in lines if line[0] == sign] for sign in "-+")
-    return "\n".join(taken), "\n".join(put)
+    removed, added = ([line[2:].strip() for line in lines if line[0] == sign] for sign in "-+")
+    return "\n".join(removed), "\n".join(added)
 
 
 def judge_mutants(files: Collection[str], progress: Progress) -> Section:
-    """Make and judge the mutants of the solution's package, or of these files of it.
+    """Make and judge the mutants of the solution's package.
+
+    Args:
+        files: the names of the files to change; if empty, all files.
+        progress: is called with what is running, the number that is done, and the total.
 
     Raises:
         HarnessError: the solution has no such file.
     """
     names = sorted(path.name for path in (SOLUTION / PACKAGE).glob("*.py"))
     if unknown := sorted(set(files) - set(names)):
-        raise HarnessError(f"the solution has no {unknown[0]}; there are: {', '.join(names)}")
+        raise HarnessError(f"the solution has no file {unknown[0]}; it has: {', '.join(names)}")
     found = []
     for mutant in mutants(files):
         found.append(mutant)
         progress("mutants made", len(found), 0)
     with TemporaryDirectory(prefix="mutants-", dir=quick_folder()) as scratch:
         alive = survivors(found, Path(scratch), progress)
-    known = msgspec.toml.decode(SURVIVORS.read_bytes(), type=_Survivors).equivalent
-    holes = [mutant for mutant in alive if not any(entry.explains(mutant) for entry in known)]
-    explained = len(alive) - len(holes)
+    listed = msgspec.toml.decode(SURVIVORS.read_bytes(), type=_Survivors).equivalent
+    gaps = [mutant for mutant in alive if not any(entry.explains(mutant) for entry in listed)]
+    explained = len(alive) - len(gaps)
     return Section(
         name="mutants",
         promise="are killed",
         total=len(found) - explained,
-        problems=tuple((f"{m.file}: {m.operator} #{i}", _shown(m)) for i, m in enumerate(holes)),
+        problems=tuple((f"{m.file}: {m.operator} #{i}", _shown(m)) for i, m in enumerate(gaps)),
         least=LEAST_KILLED,
-        figures=(f"{explained} of {len(found)} mean the same (see {SURVIVORS.name})",),
+        figures=(
+            f"{explained} of {len(found)} mutants mean the same as the original "
+            f"(see {SURVIVORS.name})",
+        ),
     )
 
 

@@ -1,8 +1,8 @@
-"""Noise: the saved cases must mean the same on a processor that rounds otherwise.
+"""Noise: the saved cases must give the same results on a processor that rounds differently.
 
-Every answer of the solution and of each mistake is seen once more for each of several seeds, with
-every value off by a random share of up to `fingerprints.NOISE`. The solution must stay right, and
-no fingerprint in the files of saved cases may change.
+Every answer of the solution and of each mistake is judged again for each of several seeds, after
+random noise was added: each value changes by a share of up to `fingerprints.NOISE`. The solution
+must still be right, and no fingerprint in the files of saved cases may change.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from staff.validation.judge import Progress, Section
 from tests.harness.fixtures import Fixtures
 
 SEEDS = 20
+"""The usual number of seeds."""
 
 
 def judge_noise(cases: Path, progress: Progress, seeds: int = SEEDS, sample: int = 1) -> Section:
-    """Disturb every answer with each seed, and hold what is seen against the saved fingerprints.
+    """Add noise to every answer, and compare the results with the saved fingerprints.
 
     Args:
         cases: the folder of saved cases.
-        progress: is told how many are done, and of how many.
-        seeds: how many seeds.
-        sample: take one mistake in so many.
+        progress: is called with what is running, the number that is done, and the total.
+        seeds: the number of seeds.
+        sample: take only one mistake in `sample`.
     """
     fixtures = Fixtures(cases)
     with TemporaryDirectory(prefix="noise-", dir=quick_folder()) as scratch:
@@ -47,35 +48,37 @@ def judge_noise(cases: Path, progress: Progress, seeds: int = SEEDS, sample: int
         problems: list[tuple[str, str]] = []
         for number, outcome in enumerate(run_jobs(jobs, cases), start=1):
             subject = subjects[outcome.name]
-            problems += [(subject.name, found) for found in _changes(subject, outcome, fixtures)]
+            problems += [(subject.name, change) for change in _changes(subject, outcome, fixtures)]
             progress("subjects under noise", number, len(jobs))
     return Section(
         name=f"noise, {seeds} seeds",
-        promise="look the same",
+        promise="give the same results",
         total=len(subjects),
         problems=tuple(sorted(problems)),
     )
 
 
 def _changes(subject: Subject, outcome: Outcome, fixtures: Fixtures) -> Iterator[str]:
-    """What noise changes: each test and case once, whatever the seed."""
+    """Yield each test and case that noise changes, once for all seeds."""
     if outcome.run.result is None:
         yield f"could not be graded: {outcome.run.problem}"
         return
     mistake = subject.patch
     if isinstance(mistake, Mistake) and not repeatable(outcome):
-        return  # it draws random numbers, and has no fingerprint
-    found: dict[str, None] = {}
-    for seen in (outcome.seen, *outcome.shaken):
-        for task, tests in seen.items():
+        return  # a mistake that draws random numbers has no fingerprint
+    changes: dict[str, None] = {}
+    for observed in (outcome.seen, *outcome.shaken):
+        for task, tests in observed.items():
             if isinstance(mistake, Mistake):
                 changed = unsettled(mistake, tests, fixtures.signatures(task))
-                found |= dict.fromkeys(f"{task}: {test}, {case}" for test, case in changed)
+                changes |= dict.fromkeys(
+                    f"{task}: {test}, {case} has another fingerprint" for test, case in changed
+                )
             else:
-                found |= dict.fromkeys(
+                changes |= dict.fromkeys(
                     f"{task}: {test}, {case} is wrong"
                     for test, cases in tests.items()
-                    for case, one in cases.items()
-                    if one.kind != "right"
+                    for case, seen in cases.items()
+                    if seen.kind != "right"
                 )
-    yield from found
+    yield from changes

@@ -1,4 +1,4 @@
-"""Two mistakes at once: each task must still be told something true, and no wrong name."""
+"""Two mistakes in one submission: every failing task must still get a true explanation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from staff.catalogue.patches import Mistake, PatchError, load_mistakes, patched
+from staff.catalogue.edits import PatchError
+from staff.catalogue.patches import Mistake, load_mistakes, patched
 from staff.files import quick_folder
 from staff.paths import SOLUTION
 from staff.runner.jobs import Job, Outcome, run_jobs
@@ -17,15 +18,16 @@ from staff.validation import judge
 from staff.validation.judge import Progress, Section
 
 SEED = 336
+"""The usual seed of the choice of pairs."""
 
 
 class PairVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What two mistakes in one submission were told."""
+    """The result of a submission with two mistakes."""
 
     first: str
     second: str
     named: tuple[str, ...]
-    """Mistakes that were named, in any task."""
+    """The mistakes that the tasks report."""
     problems: tuple[str, ...]
 
 
@@ -33,10 +35,10 @@ def audit_pairs(count: int, cases: Path, progress: Progress, seed: int = SEED) -
     """Put random pairs of mistakes into the solution and run the whole suite on each.
 
     Args:
-        count: how many pairs; two that edit the same lines are passed over.
+        count: the number of pairs; a pair whose patches edit the same lines is skipped.
         cases: the folder of saved cases.
-        progress: told how many are done, and of how many.
-        seed: of the choice of pairs.
+        progress: is called with what is running, the number that is done, and the total.
+        seed: the seed of the choice of pairs.
     """
     mistakes = load_mistakes()
     by_id = {mistake.id: mistake for mistake in mistakes}
@@ -77,20 +79,20 @@ def _verdict(
     problems = judge.wrong_names(tasks, [m.id for m in made], sentences)
     for task in tasks:
         if task.blames in complete and all(task.blames != m.task for m in made):
-            problems.append(f"{task.id} blames {task.blames}, which is right")
+            problems.append(f"{task.id} blames {task.blames}, although {task.blames} is right")
         if any(test.failure is None for test in task.failing):
-            problems.append(f"{task.id} says nothing")
+            problems.append(f"{task.id} fails without a message")
     named = tuple(task.known for task in tasks if task.known)
     return PairVerdict(first=first.id, second=second.id, named=named, problems=tuple(problems))
 
 
 def section(verdicts: list[PairVerdict]) -> Section:
-    """The verdicts, summed up."""
+    """Sum up the verdicts."""
     named = sum(bool(verdict.named) for verdict in verdicts)
     return Section(
         name="pairs of mistakes",
-        promise="are told nothing wrong",
+        promise="get no false explanation",
         total=len(verdicts),
         problems=tuple((f"{v.first} with {v.second}", p) for v in verdicts for p in v.problems),
-        figures=(f"{named} of {len(verdicts)} pairs have a name",),
+        figures=(f"in {named} of {len(verdicts)} pairs a mistake is named",),
     )

@@ -1,4 +1,4 @@
-"""The proof: what the whole of validation came to, on one page."""
+"""The proof: the results of the whole validation on one page."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import torch
 from staff.validation.judge import Section
 
 _MOST = 40
-"""Problems that are listed."""
+"""The most problems that the page lists."""
 
 
 def proof(sections: Sequence[Section]) -> str:
-    """Write sections down as Markdown: date, machine, counts, figures, and what falls short."""
+    """Write the sections as a Markdown page: date, machine, counts, figures and problems."""
     day = datetime.datetime.now(datetime.UTC).date()
     unit = torch.backends.cpu.get_cpu_capability()
     problems = [(s.name, *problem) for s in sections for problem in s.problems]
@@ -25,14 +25,14 @@ def proof(sections: Sequence[Section]) -> str:
         f"Made by `make prove` on {day}: Python {platform.python_version()}, "
         f"torch {torch.__version__}, {platform.machine()} with {unit}.",
         "",
-        "| what was tried | as it should be | |",
+        "| subjects | right | what they must do |",
         "|---|---:|---|",
     ]
     lines += [f"| {s.name} | {s.right:,} of {s.total:,} | {s.promise} |" for s in sections]
     figures = [figure for section in sections for figure in section.figures]
     lines += ["", *(f"- {figure}" for figure in figures)]
-    lines += ["", "## What falls short", ""]
+    lines += ["", "## Problems", ""]
     lines += [f"- {name}: {subject}: {problem}" for name, subject, problem in problems[:_MOST]]
     more = len(problems) - _MOST
     lines += [f"- … and {more} more"] if more > 0 else []
-    return "\n".join(lines if problems else [*lines, "Nothing."]) + "\n"
+    return "\n".join(lines if problems else [*lines, "None."]) + "\n"

@@ -1,6 +1,6 @@
-"""Through the sandbox: every mistake and alternate as a grader runs it, beside the same in process.
+"""Validation in the sandbox: every mistake and alternate runs there, as for a grader.
 
-What the two come to must be equal, and as the judge has it.
+Each also runs in process. Both results must be equal, and the judge must find nothing wrong.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from tests.harness.fixtures import FIXTURES
 from tests.harness.rubric import Rubric
 
 PUBLIC = tuple(sorted(package.parent for package in FOLDER.glob("alternates/*/cs336_basics")))
-"""Whole submissions in the public layout, which must earn every point that they are offered."""
-_FREE = " in process"
+"""Whole submissions in the public layout; they must earn every point that they are offered."""
+_IN_PROCESS = " in process"
+"""The ending of the names of runs that are not in the sandbox."""
 
 
 def judge_patches(
@@ -44,18 +45,19 @@ def judge_patches(
         patches: mistakes and alternates.
         rubric: the assignment.
         scratch: a folder for the patched copies.
-        progress: is told how many are done, and of how many.
-        whole: run every test. Otherwise those of the tasks of its part that the patch can reach.
+        progress: is called with what is running, the number that is done, and the total.
+        whole: run every test. Otherwise only the tests of tasks that the patch can reach and that
+            belong to its part of the rubric.
     """
-    how, reach, jobs = _how(rubric), reach_of(rubric), []
+    grading, reach, jobs = _grading(rubric), reach_of(rubric), []
     with ExitStack() as stack:
-        line = stack.enter_context(zygote(how.rules))
+        socket = stack.enter_context(zygote(grading.rules))
         for number, patch in enumerate(patches):
             folder = patched([patch], SOLUTION, scratch / patch.id)
             copy = stack.enter_context(opened(folder, quick_folder())).folder
             tasks = () if whole else reach[patch.task]
-            for name, workers in ((patch.id, line), (f"{patch.id}{_FREE}", None)):
-                job = how.job(name, copy, number, workers)
+            for name, workers in ((patch.id, socket), (f"{patch.id}{_IN_PROCESS}", None)):
+                job = grading.job(name, copy, number, workers)
                 jobs.append(msgspec.structs.replace(job, tasks=tasks))
         runs: dict[str, SuiteRun] = {}
         for outcome in run_jobs(jobs, FIXTURES):
@@ -66,14 +68,14 @@ def judge_patches(
     right = [patch for patch in patches if not isinstance(patch, Mistake)]
     problems: list[tuple[str, str]] = []
     for patch in patches:
-        run, free = runs[patch.id], runs[f"{patch.id}{_FREE}"]
+        sandboxed, in_process = runs[patch.id], runs[f"{patch.id}{_IN_PROCESS}"]
         found = (
-            judge.of_mistake(patch, run, rubric, sentences)
+            judge.of_mistake(patch, sandboxed, rubric, sentences)
             if isinstance(patch, Mistake)
-            else judge.of_right(run)
+            else judge.of_right(sandboxed)
         )
-        if _summed_up(run) != _summed_up(free):
-            found.append("another result in process than in the sandbox")
+        if _summary(sandboxed) != _summary(in_process):
+            found.append("the result in process differs from the result in the sandbox")
         problems += [(patch.id, problem) for problem in found]
     return [
         Section(
@@ -92,7 +94,7 @@ def judge_patches(
 
 def judge_public(rubric: Rubric) -> Section:
     """Grade the submissions in the public layout."""
-    grades = list(grade_all(PUBLIC, _how(rubric)))
+    grades = list(grade_all(PUBLIC, _grading(rubric)))
     return Section(
         name="submissions in the public layout",
         promise="earn every point that they are offered",
@@ -101,15 +103,16 @@ def judge_public(rubric: Rubric) -> Section:
     )
 
 
-def _how(rubric: Rubric) -> Grading:
+def _grading(rubric: Rubric) -> Grading:
     return Grading(cases=FIXTURES, rubric=rubric, backend=choose("auto"))
 
 
-def _summed_up(run: SuiteRun) -> list[object]:
-    """What a result comes to: the points, which tests fail, and what is known of the cause.
+def _summary(run: SuiteRun) -> list[object]:
+    """Sum up a result: the points, which tests fail, and the diagnoses.
 
-    Not the numbers of single tests: some submissions answer by chance, some tests tell the memory
-    that they measured, and where there is too little of it depends on the sandbox.
+    The summary leaves out the numbers in messages, which may differ between two runs: some
+    submissions answer by chance, some tests report how much memory they measured, and the sandbox
+    limits memory.
     """
     tasks = run.result.tasks if run.result else ()
     return [

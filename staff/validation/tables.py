@@ -1,4 +1,4 @@
-"""An audit as text: a table of the mistakes, and the totals."""
+"""The results of an audit as text: a table of the mistakes, and the totals."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from staff.validation.audit import Audit
+from staff.validation.audit import HALF, NAMED_SHARE, Audit
 from staff.validation.judge import Section
 
 
 def mistakes_table(audit: Audit) -> Table:
-    """One line a mistake: how far outside it lies, what is told, which tests catch it."""
+    """Make a table with one row for each mistake: margin, feedback, and the tests that catch it."""
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
     for name, justify in (
         ("mistake", "left"),
         ("margin", "right"),
-        ("told", "left"),
+        ("feedback", "left"),
         ("caught by", "left"),
     ):
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
@@ -25,12 +25,12 @@ def mistakes_table(audit: Audit) -> Table:
         caught = ", ".join(test.removeprefix("test_") for test in verdict.caught_by[:3])
         more = len(verdict.caught_by) - 3
         caught += f" and {more} more" if more > 0 else ""
-        table.add_row(verdict.id, margin, verdict.told, caught or "nothing")
+        table.add_row(verdict.id, margin, verdict.feedback, caught or "no test")
     return table
 
 
 def sections(audit: Audit) -> list[Section]:
-    """An audit as the judge sums it up."""
+    """Turn an audit into sections, as every kind of validation returns them."""
     mistakes, alternates, limits = totals(audit)
     return [
         Section(
@@ -42,35 +42,37 @@ def sections(audit: Audit) -> list[Section]:
         ),
         Section(
             name="alternates",
-            promise="keep every point, with room",
+            promise=f"keep every point, and stay below {HALF} × every limit",
             total=len(audit.alternates),
             problems=tuple((v.id, p) for v in audit.alternates for p in v.problems),
             figures=(alternates, limits),
         ),
         Section(
-            name="names",
-            promise="are given often enough",
+            name="audits",
+            promise=f"name at least {NAMED_SHARE:.0%} of the mistakes",
             total=1,
-            problems=tuple(("the whole", p) for p in audit.problems),
+            problems=tuple(("the audit", p) for p in audit.problems),
         ),
     ]
 
 
 def totals(audit: Audit) -> Iterator[str]:
-    """What an instructor wants to know at a glance."""
+    """Yield three lines of totals: mistakes, alternates, margins."""
     total = len(audit.mistakes)
     losing = sum(bool(v.caught_by) for v in audit.mistakes)
-    told = {
-        kind: sum(v.told == kind for v in audit.mistakes) for kind in ("named", "clue", "numbers")
+    number = {
+        kind: sum(v.feedback == kind for v in audit.mistakes)
+        for kind in ("named", "clue", "numbers")
     }
     false = sum(v.named_wrongly for v in audit.mistakes)
     yield (
-        f"mistakes    {losing} / {total} lose points · {told['named']} named, "
-        f"{told['clue']} given a clue, {told['numbers']} shown the numbers, {false} named wrongly"
+        f"mistakes    {losing} / {total} lose points · feedback: {number['named']} named, "
+        f"{number['clue']} with a clue, {number['numbers']} with numbers only, "
+        f"{false} named wrongly"
     )
     keeping = sum(not verdict.loses for verdict in audit.alternates)
     yield f"alternates  {keeping} / {len(audit.alternates)} keep every point"
-    yield f"margins     {_nearest_wrong(audit)} · {_furthest_right(audit)}"
+    yield f"margins     {_nearest_wrong(audit)} · {_worst_right(audit)}"
 
 
 def _nearest_wrong(audit: Audit) -> str:
@@ -81,6 +83,6 @@ def _nearest_wrong(audit: Audit) -> str:
     return f"nearest mistake {nearest.margin:.3g} × the limit ({nearest.id})"
 
 
-def _furthest_right(audit: Audit) -> str:
-    furthest = max((v for v in audit.alternates if v.id != "solution"), key=lambda v: v.worst)
-    return f"furthest right answer {furthest.worst:.2f} of it ({furthest.id})"
+def _worst_right(audit: Audit) -> str:
+    worst = max((v for v in audit.alternates if v.id != "solution"), key=lambda v: v.worst)
+    return f"worst right answer {worst.worst:.2f} × the limit ({worst.id})"

@@ -1,4 +1,4 @@
-"""What is to be validated, and in which order: all that `cs336 audit` can do."""
+"""The kinds of validation that `cs336 audit` can run, and their order."""
 
 from __future__ import annotations
 
@@ -24,41 +24,44 @@ from tests.harness.rubric import Rubric
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be validated; nothing chosen stands for the audit in process alone."""
+    """The kinds of validation that are to run."""
 
     audit: bool = False
-    """Every mistake and alternate through the suite, in process."""
+    """Run every mistake and alternate through the suite, in process."""
     sandbox: bool = False
-    """The same through the sandbox, and the submissions in the public layout."""
+    """Run every mistake, alternate and submission in the public layout in the sandbox."""
     noise: int = 0
-    """Seeds of noise that no fingerprint may notice."""
+    """The number of seeds of noise; no fingerprint may change with one of them."""
     pairs: int = 0
-    """Random pairs of mistakes."""
+    """The number of random pairs of mistakes."""
     kills: int = 0
-    """Training runs that are killed and resumed."""
+    """The number of training runs that are killed and resumed."""
     frames: int = 0
-    """Hostile frames for the grader."""
+    """The number of hostile frames that are sent to the grader."""
     mutants: bool = False
-    """General mutants of the solution."""
+    """Run the suite on general mutants of the solution."""
     files: tuple[str, ...] = ()
-    """The files of the solution that are mutated; all where none is named."""
+    """The files of the solution that are mutated; if empty, all files."""
     whole: bool = False
-    """Run every test on every patch, not only those of the tasks that it can reach."""
+    """Run every test on every patch, not only the tests of tasks that the patch can reach."""
     tasks: tuple[str, ...] = ()
-    """The tasks whose patches are audited in process; all where none is named."""
+    """The tasks whose patches are audited in process; if empty, all tasks."""
 
 
 EVERYTHING = Plan(audit=True, sandbox=True, noise=noise.SEEDS, pairs=200, kills=50, frames=100_000)
-"""All but the mutants, which take an hour by themselves."""
+"""All kinds but the mutants, which alone take an hour."""
 
 
 def validate(
     plan: Plan, rubric: Rubric, cases: Path, progress: Progress
 ) -> Iterator[tuple[list[Section], Audit | None]]:
-    """Validate what the plan asks for; each part is given when it is done.
+    """Run the kinds of validation that the plan names.
+
+    Yields:
+        The sections of each kind as soon as it is done, and the audit if it was one.
 
     Raises:
-        HarnessError: the mutants were asked for, and cosmic-ray is not installed.
+        HarnessError: the plan names the mutants, and cosmic-ray is not installed.
     """
     if plan.audit:
         found = audit(rubric, cases, progress, whole=plan.whole, tasks=plan.tasks)

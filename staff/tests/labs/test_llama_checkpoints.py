@@ -20,8 +20,8 @@ from labs.llama import load_hugging_face_llama
 from staff.tests.solution.checks import normal
 
 LIMIT = 1e-5  # of the greatest logit
-SHARED = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
-MINIMIND = {
+SHARED: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
+MINIMIND: dict[str, Any] = {
     "hidden_size": 128,
     "intermediate_size": 352,
     "num_attention_heads": 8,
@@ -40,7 +40,7 @@ SHAPES = {
 
 @pytest.fixture(scope="module")
 def llama() -> ModuleType:
-    """Give the module of Llama; it takes seconds to import, so only the tests below wait for it."""
+    """The module of Llama, which takes seconds to import: only the tests that need it wait."""
     return importlib.import_module("transformers.models.llama.modeling_llama")
 
 
@@ -105,7 +105,7 @@ def _relative_error(ours: Tensor, expected: Tensor) -> float:
 @pytest.mark.parametrize("shape", SHAPES)
 @torch.no_grad()
 def test_same_logits(llama: ModuleType, shape: str) -> None:
-    """Catches heads shared otherwise, a layout of RoPE not converted, and an eps or theta lost."""
+    """Catches a wrong sharing of heads, a layout of RoPE not converted, and a lost eps or theta."""
     theirs = _theirs(llama, SHAPES[shape])
     ids = _ids(theirs)
     logits, loss = _ours(theirs)(ids, labels=ids)
@@ -116,7 +116,7 @@ def test_same_logits(llama: ModuleType, shape: str) -> None:
 
 @torch.no_grad()
 def test_transformer_lm_takes_a_llama_too(llama: ModuleType) -> None:
-    """Catches a function that only fits trunk and head: §2.12's model needs one key head each."""
+    """Catches a loader that fits `CausalLM` alone and not `TransformerLM`."""
     theirs = _theirs(llama, SHAPES["a key head for each"])
     model = TransformerLM(**_sizes(theirs))
     load_hugging_face_llama(model, theirs.state_dict(), 4)
@@ -126,7 +126,7 @@ def test_transformer_lm_takes_a_llama_too(llama: ModuleType) -> None:
 
 @torch.no_grad()
 def test_the_comparison_sees_the_layout(llama: ModuleType) -> None:
-    """Catches a comparison that any order of rows would pass: keys cut as if unshared must fail."""
+    """Catches a comparison that a model with wrongly ordered rows passes."""
     theirs = _theirs(llama, SHARED)
     model = _ours(theirs)
     load_hugging_face_llama(model, theirs.state_dict(), 4, 4)
@@ -137,7 +137,7 @@ def test_the_comparison_sees_the_layout(llama: ModuleType) -> None:
 @pytest.mark.parametrize("shape", ["one key head for two", "MiniMind"])
 @torch.no_grad()
 def test_greedy_text_of_64_tokens(llama: ModuleType, shape: str) -> None:
-    """Catches a cache that drifts: position by position the same token as `generate`."""
+    """Catches a cache whose tokens differ from those of Hugging Face's `generate`."""
     theirs = _theirs(llama, SHAPES[shape])
     prompt = _ids(theirs, 1, 9)
     expected = theirs.generate(
@@ -154,7 +154,7 @@ def test_greedy_text_of_64_tokens(llama: ModuleType, shape: str) -> None:
 
 
 def test_a_tied_head_becomes_a_copy(llama: ModuleType) -> None:
-    """Catches a head that stays random where the checkpoint ties it to the embedding."""
+    """Catches a head that stays random because the checkpoint ties it to the embedding."""
     theirs = _theirs(llama, SHARED)
     state = {name: w for name, w in theirs.state_dict().items() if name != "lm_head.weight"}
     model = _ours(theirs)
@@ -167,7 +167,7 @@ def test_a_tied_head_becomes_a_copy(llama: ModuleType) -> None:
 
 @pytest.mark.parametrize("name", ["model.layers.0.self_attn.q_proj.bias", "model.layers.x.mlp"])
 def test_weights_without_a_place(llama: ModuleType, name: str) -> None:
-    """Catches a bias that is left out without a word, so that the logits are silently others."""
+    """Catches a weight of the checkpoint that is left out without an error."""
     theirs = _theirs(llama, SHARED)
     with pytest.raises(KeyError, match=f"no weight of our model is like {name}"):
         load_hugging_face_llama(_ours(theirs), {**theirs.state_dict(), name: torch.ones(64)}, 4, 2)

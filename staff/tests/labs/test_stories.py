@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,38 +14,38 @@ from staff.paths import ROOT
 
 
 @pytest.fixture(scope="module")
-def big(tmp_path_factory):
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of 2 MB, the first tenth of the text of the benchmark."""
     path = tmp_path_factory.mktemp("stories") / "stories.txt"
     path.write_text("".join(text_of(2_000_000, seed=1)), encoding="utf-8", newline="")
     return path
 
 
-def test_the_same_seed_tells_the_same():
-    """A longer text begins with the shorter one; another seed tells something else."""
+def test_the_same_seed_tells_the_same() -> None:
+    """Catches stories that change from run to run, with the number asked for, or never."""
     some = list(itertools.islice(stories(4), 20))
     assert some == list(itertools.islice(stories(4), 30))[:20]
     assert some[0] != next(stories(5))
 
 
-def test_size_and_separators():
-    """The text is as long as was asked for, and one story at most longer."""
+def test_size_and_separators() -> None:
+    """Catches a text that is too short, more than a story too long, or without separators."""
     documents = list(text_of(50_000, seed=2))
     size = len("".join(documents).encode())
     assert 50_000 <= size < 50_000 + len(documents[-1].encode())
     assert all(document.endswith(f"\n{SEPARATOR}\n") for document in documents)
 
 
-def test_the_program_writes_the_text(tmp_path):
-    """`python -m labs.stories` writes the bytes as they are, to a file or to the output."""
+def test_the_program_writes_the_text(tmp_path: Path) -> None:
+    """Catches bytes that `python -m labs.stories` changes on their way to a file or the output."""
     command = [sys.executable, "-m", "labs.stories", "--bytes", "9000", "--seed", "7"]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
     subprocess.run([*command, "--out", str(tmp_path / "s.txt")], cwd=ROOT, check=True)
     assert shown == (tmp_path / "s.txt").read_bytes() == "".join(text_of(9000, 7)).encode()
 
 
-def test_there_is_something_of_everything(big):
-    """Dialogue, contractions, numbers, scripts, emoji, odd white space, both kinds of line end."""
+def test_there_is_something_of_everything(big: Path) -> None:
+    """Catches a text without dialogue, contractions, scripts, emoji, odd white space or CRLF."""
     text = big.read_bytes().decode()
     for sign in (
         '"',
@@ -63,10 +64,10 @@ def test_there_is_something_of_everything(big):
         assert sign in text
 
 
-def test_words_grow_with_the_text(big, tmp_path):
-    """2 MB hold 10,000 different pre-tokens, the second half nearly as many new ones as the first.
+def test_words_grow_with_the_text(big: Path, tmp_path: Path) -> None:
+    """Catches a text that has too few different words, or repeats those of its first half.
 
-    So 20 MB hold more than 60,000; the benchmark counts them.
+    2 MB hold 10,000 different pre-tokens, and 20 MB more than 60,000; the benchmark counts them.
     """
     half = tmp_path / "half.txt"
     half.write_bytes(big.read_bytes()[:1_000_000])
@@ -75,15 +76,15 @@ def test_words_grow_with_the_text(big, tmp_path):
     assert many - few > 0.75 * few
 
 
-def test_words_follow_zipf(big):
-    """A few words are frequent, and half of the different words occur only once or twice."""
+def test_words_follow_zipf(big: Path) -> None:
+    """Catches a text in which all words are about equally frequent."""
     counts = sorted(count_pretokens(big, [SEPARATOR]).values(), reverse=True)
     total = sum(counts)
     assert sum(counts[:100]) > 0.5 * total
     assert sum(count <= 2 for count in counts) > 0.5 * len(counts)
 
 
-def test_ten_thousand_tokens_are_reached(big):
-    """A tenth of the text is enough to learn 10,000 tokens."""
+def test_ten_thousand_tokens_are_reached(big: Path) -> None:
+    """Catches a text from which 10,000 tokens can't be learned."""
     vocab, merges = train_bpe(big, 10_000, [SEPARATOR])
     assert (len(vocab), len(merges)) == (10_000, 10_000 - 257)

@@ -1,40 +1,43 @@
 """JUnit and Markdown: valid whatever a student writes, and true to the states."""
 
 import re
+from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
 import pytest
 from msgspec.structs import replace
 
+from staff.grader.grade import Grade
 from staff.reports import junit, markdown, text
 from staff.reports.shown import bounded
-from staff.tests.support import grade_of, small_rubric, task_result
-from tests.harness.results import State, TestResult
+from staff.tests.support import failure, grade_of, small_rubric, task_result
+from tests.harness.results import Diagnosis, Frame, State, TestResult
+from tests.harness.rubric import Rubric
 
 P, W, C, S = State.PASSED, State.WRONG, State.CRASHED, State.NOT_STARTED
 RUBRIC = small_rubric()
 FIRST, SECOND = RUBRIC.tasks
 GRADE = grade_of(task_result(FIRST, [P, C, W]), task_result(SECOND, [S]))
 UNGRADED = grade_of(problem="SyntaxError in adapters.py, line 3: <b> & ]]>")
-HOSTILE = (
+HOSTILE = failure(
     "ValueError: <script>alert(1)</script> ]]> & \x00\x1b[31m\ud800\ufffe ``` ````\n# heading",
-    "  adapters.py:1 in f: raise ValueError('|  | <img src=x>')",
+    frames=(Frame("adapters.py", 1, "f", "raise ValueError('|  | <img src=x>')"),),
 )
 
 
-def hostile():
+def hostile() -> Grade:
     """A grade in which the student's words try to be more than words."""
-    tests = (TestResult(name="test_first_0", state=C, lines=HOSTILE),)
-    task = task_result(FIRST, [C] * 3, tests=tests, told=())
+    tests = (TestResult(name="test_first_0", state=C, failure=HOSTILE),)
+    task = task_result(FIRST, [C] * 3, tests=tests)
     return bounded(grade_of(task, name="[x](javascript:1) <b>*a*|`\n# b"))
 
 
-def tree(grade):
+def tree(grade: Grade) -> ET.Element:
     """The XML, parsed."""
     return ET.fromstring(junit(grade, RUBRIC))
 
 
-def test_every_test_is_a_case():
+def test_every_test_is_a_case() -> None:
     """Catches a test that is missing, and a state that CI would take for another."""
     root = tree(GRADE)
     assert root.tag == "testsuites"
@@ -51,22 +54,25 @@ def test_every_test_is_a_case():
     assert cases["test_second_0"][0].get("type") == "not started"
 
 
-def test_the_counts_are_right():
-    """Catches sums that differ from the cases, which some readers trust."""
+def test_the_counts_are_right() -> None:
+    """Catches counts that differ from the numbers of cases."""
     root = tree(GRADE)
     for element in (root, *root):
-        assert int(element.get("tests")) == len(list(element.iter("testcase")))
-        assert int(element.get("failures")) == len(list(element.iter("failure")))
-        assert int(element.get("errors")) == len(list(element.iter("error")))
-        assert int(element.get("skipped")) == len(list(element.iter("skipped")))
+        for attribute, tag in (
+            ("tests", "testcase"),
+            ("failures", "failure"),
+            ("errors", "error"),
+            ("skipped", "skipped"),
+        ):
+            assert element.get(attribute) == str(len(list(element.iter(tag))))
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("4", "2", "1")
     points = {p.get("name"): p.get("value") for p in root[0].iter("property")}
     assert points == {"earned": "1", "possible": "3"}
 
 
-def test_what_does_not_count_is_skipped():
-    """Catches a red CI for a promise that the submission's layout never made."""
-    aside = TestResult(name="t", state=W, counted=False, lines=("no",))
+def test_what_does_not_count_is_skipped() -> None:
+    """Catches a failed build for a promise that the submission's layout never made."""
+    aside = TestResult(name="t", state=W, counted=False, failure=failure("no"))
     absent = TestResult(name="u", state=State.NOT_OFFERED, counted=False)
     unrun = TestResult(name="v", state=State.NOT_RUN)
     root = tree(grade_of(task_result(FIRST, [P] * 3, tests=(aside, absent, unrun))))
@@ -80,7 +86,7 @@ def test_what_does_not_count_is_skipped():
     }
 
 
-def test_no_grade_is_an_error_of_its_own():
+def test_no_grade_is_an_error_of_its_own() -> None:
     """Catches an empty report, which CI takes for success, or one that looks like failed tests."""
     root = tree(UNGRADED)
     assert (root.get("tests"), root.get("errors"), root.get("failures")) == ("1", "1", "0")
@@ -89,24 +95,26 @@ def test_no_grade_is_an_error_of_its_own():
     assert error.get("message") == f"could not be graded: {UNGRADED.run.problem}"
 
 
-def test_xml_is_valid_whatever_a_student_writes():
+def test_xml_is_valid_whatever_a_student_writes() -> None:
     """Catches control characters, which XML forbids even when escaped, and text taken for tags."""
     source = junit(hostile(), RUBRIC)
     root = ET.fromstring(source.encode("utf-8"))
     assert {element.tag for element in root.iter()} == {
         *("testsuites", "testsuite", "properties", "property", "testcase", "error")
     }
-    assert "<script>" in next(root.iter("error")).text
+    assert "<script>" in (next(root.iter("error")).text or "")
     assert not re.search(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", source)
 
 
-def test_markdown_says_it_all():
+def test_markdown_says_it_all() -> None:
     """Catches a summary without points, table, next step or explanation."""
-    told = ("This is what comes out when x.", "Ask yourself: `y`?")
     tests = tuple(
-        TestResult(name=f"test_first_{i}", state=W, lines=(*told, f"got {i}")) for i in range(5)
+        TestResult(name=f"test_first_{i}", state=W, failure=failure(f"got {i}")) for i in range(5)
     )
-    it = grade_of(task_result(FIRST, [W] * 3, tests=tests, told=told), task_result(SECOND, [S]))
+    names = tuple(test.name for test in tests)
+    cause = Diagnosis(tests=names, task="first", sentences=("x",), nudge="`y`?")
+    first = task_result(FIRST, [W] * 3, tests=tests, diagnoses=(cause,))
+    it = grade_of(first, task_result(SECOND, [S]))
     lines = markdown(it, RUBRIC).splitlines()
     assert lines[0] == "## ada: 0 / 4 points (0 %)"
     assert (
@@ -121,7 +129,7 @@ def test_markdown_says_it_all():
     assert "… and 2 more" in lines
 
 
-def test_markdown_of_no_grade():
+def test_markdown_of_no_grade() -> None:
     """Catches a summary that reads like a zero."""
     report = markdown(UNGRADED, RUBRIC)
     assert report.startswith("## ada: could not be graded\n\nThis is not a zero.\n")
@@ -129,7 +137,7 @@ def test_markdown_of_no_grade():
     assert f"```text\n{UNGRADED.run.problem}\n```" in report
 
 
-def test_markdown_stays_in_its_fence():
+def test_markdown_stays_in_its_fence() -> None:
     """Catches backticks that close the fence, and a name that becomes a link or a heading."""
     lines = markdown(hostile(), RUBRIC).splitlines()
     fence = next(line for line in lines if line.endswith("text") and line.startswith("`"))
@@ -143,9 +151,9 @@ def test_markdown_stays_in_its_fence():
 
 
 @pytest.mark.parametrize("write", [markdown, junit, text])
-def test_reports_are_capped(write):
+def test_reports_are_capped(write: Callable[[Grade, Rubric], str]) -> None:
     """Catches a student who fills a disk, or a page, through an error message."""
-    long = TestResult(name="t", state=W, lines=("é" * 10_000_000,))
+    long = TestResult(name="t", state=W, failure=failure("é" * 10_000_000))
     many = task_result(FIRST, [W] * 3, tests=(long,) * 300)
     grade = bounded(replace(grade_of(many), submission="n" * 10_000))
     assert len(write(grade, RUBRIC).encode()) < 1_200_000

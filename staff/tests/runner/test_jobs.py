@@ -1,4 +1,4 @@
-"""The warm way to run the suite: a child computes as it is told, or says that it can't."""
+"""Many runs of the suite: a child computes as its job says, or reports that it can't."""
 
 from staff.catalogue.subjects import Subject
 from staff.fixtures.calibrate import on_lesser_units, on_this_processor, worst_errors
@@ -9,7 +9,7 @@ from tests.harness.fixtures import FIXTURES
 TASK = "softmax"
 
 
-def test_every_lesser_vector_unit_is_used():
+def test_every_lesser_vector_unit_is_used() -> None:
     """Catches runs that all use the processor's best unit, so that limits are too narrow."""
     own = on_this_processor([Subject("solution", "solution", SOLUTION)], FIXTURES, [TASK])
     jobs = [*own, *on_lesser_units(own)]
@@ -18,12 +18,12 @@ def test_every_lesser_vector_unit_is_used():
     assert [outcome.run.problem for outcome in outcomes] == [None] * len(jobs)
     errors = worst_errors(outcomes)
     assert all(0 <= error < 1 for case in errors.values() for error in case.values())
-    assert len(errors) == sum(map(len, outcomes[0].cases[TASK].values()))
+    assert len(errors) == sum(len(cases) for cases in outcomes[0].seen[TASK].values())
 
 
-def test_a_vector_unit_that_is_not_there_is_told():
-    """Catches a run that silently takes another unit."""
+def test_a_vector_unit_that_is_not_there_is_told() -> None:
+    """Catches a run on another vector unit than the one that was asked for."""
     job = Job(name="x", folder=str(SOLUTION), tasks=(TASK,), capability="abacus")
     (outcome,) = run_jobs([job], FIXTURES)
     assert "not on abacus" in str(outcome.run.problem)
-    assert not outcome.cases
+    assert not outcome.seen
