@@ -238,7 +238,7 @@ def audit(
     from staff.validation.validate import EVERYTHING, Plan, validate
 
     rubric = read_rubric()
-    parts = {known.number for known in rubric.parts}
+    parts = {it.number for it in rubric.parts}
     if unknown := sorted(set(part or ()) - parts):
         raise UsageError(
             f"there is no part {unknown[0]}; the parts are {', '.join(map(str, parts))}"

@@ -90,7 +90,11 @@ def adopt_orphans() -> None:
 
 
 def hide(*, hidden: bool = True) -> None:
-    """Keep other processes of the same user from reading or tracing this one, or allow it again."""
+    """Keep other processes of the same user from reading or tracing this one.
+
+    Args:
+        hidden: False allows it again.
+    """
     prctl(_PR_SET_DUMPABLE, int(not hidden))
 
 

@@ -30,8 +30,8 @@ class Batch(Settings, frozen=True, kw_only=True):
     def kept(self, out: Path, name: str, digest: str) -> Grade | None:
         """Return the grade that a submission got before this batch was stopped, or None.
 
-        A submission that could not be graded is tried again, since its problem may have the same
-        cause as the stop of the batch.
+        A submission that could not be graded is tried again, since the cause may be the same that
+        stopped the batch.
 
         Args:
             out: the folder of the batch.

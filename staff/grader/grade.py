@@ -58,7 +58,7 @@ class Grade(Settings, frozen=True, kw_only=True):
 
     @property
     def graded(self) -> bool:
-        """Whether the submission could be graded. If not, that is not a grade of zero points."""
+        """Whether the submission could be graded. If not, it has no points, not even zero."""
         return self.run.result is not None
 
 

@@ -15,8 +15,8 @@ def gradescope(grade: Grade, rubric: Rubric) -> dict[str, Any]:
     """Return the content of `results.json`: one entry for each task, with its visibility.
 
     A bonus is extra credit: its `max_score` is 0, so that its score raises the total but not the
-    possible points. A bonus that was not started has no status, so the platform shows it as neither
-    right nor wrong.
+    possible points. A bonus that was not started has neither status nor score, so the platform
+    shows it as neither right nor wrong.
 
     A submission that could not be graded has no score. The platform then shows staff that the
     autograder failed, and the gradebook gets no zero.

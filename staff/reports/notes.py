@@ -1,4 +1,4 @@
-"""Notes of a report beside the points: ready-made code, and files that were not used."""
+"""The notes of a report: ready-made code in the submission, and files that were not used."""
 
 from __future__ import annotations
 

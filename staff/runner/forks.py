@@ -202,8 +202,8 @@ def _compute_with(capability: str) -> str | None:
 def _bound_memory() -> None:
     """Limit the memory of this process, so that a test that would fill the machine fails instead.
 
-    Not only a submission can need much memory: an answer may be small, and what a test computes
-    from it huge, such as a count of every id up to the largest.
+    A submission can need too much memory, and so can a test: a small answer can lead to a huge
+    computation, such as a count of every id up to the largest.
     """
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + _HEADROOM

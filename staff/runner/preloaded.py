@@ -1,4 +1,4 @@
-"""Import the modules that submissions and tests use, once, in the process that forks children."""
+"""Import what submissions and tests use, once, in a process that forks children."""
 
 import beartype.claw
 import einops._torch_specific

@@ -20,7 +20,7 @@ from staff.grader.intake.sources import FolderSource, Source
 from tests.harness.errors import printable
 
 _MAX_NAME = 120
-"""Bytes of a submission's name. File systems allow 255, but a number may be appended."""
+"""The most bytes of a submission's name. File systems allow 255, but a number may be appended."""
 
 __all__ = ["Intake", "LeftOut", "name_of", "opened"]
 

@@ -1,7 +1,6 @@
-"""Sources that read a zip or a tar. They do not trust the sizes in an archive's headers.
+"""The sources for zips and tars do not trust the sizes in an archive's headers.
 
-The unpacked bytes are counted while they are unpacked, and only a limited number of them is in
-memory at once.
+They count the bytes while they unpack them, and keep only a limited number in memory at once.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ ENDINGS = (
     *(".gz", ".bz2", ".xz"),
 )
 MAX_ARCHIVE = 100_000_000
-"""Bytes of the archive itself."""
+"""The most bytes of the archive itself."""
 MAX_TAR = 200_000_000
-"""Bytes of an uncompressed tar."""
+"""The most bytes of an uncompressed tar."""
 _MAX_HEADER = 65_536
-"""Bytes of a tar's extension header, which holds a long name or a table of attributes."""
+"""The most bytes of a tar's extension header, which holds a long name or a table of attributes."""
 _EXTENSIONS = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
     *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),

@@ -1,4 +1,4 @@
-"""Readers that limit how many bytes an archive can make the grader unpack or hold in memory."""
+"""These readers limit how many bytes an archive can make the grader unpack or keep in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _RATIO_FROM = 5_000_000
 """Below this number of unpacked bytes, the ratio is ignored: a harmless table of zeros has a large
 one."""
 _MAX_AT_ONCE = 8_000_000
-"""Bytes of one read. The list of members of a zip is read at once, and the zip states its size."""
+"""The most bytes of one read. A zip's list of members is read at once, and the zip states its size.
+"""
 
 
 class Content(Protocol):

@@ -23,12 +23,12 @@ from tests.harness.errors import SubmissionError, printable
 from tests.harness.submission import PACKAGE
 
 MAX_BYTES = 50_000_000
-"""Bytes of all copied files together."""
+"""The most bytes of all copied files together."""
 MAX_FILES = 5_000
 MAX_MODULE = 500_000
-"""Bytes of one module; a limit, since the grader parses it."""
+"""The most bytes of one module, since the grader parses it."""
 MAX_MODULES = 5_000_000
-"""Bytes of all modules together."""
+"""The most bytes of all modules together."""
 _MAX_LEFT_OUT = 200
 _ADAPTERS = ("adapters.py", "tests/adapters.py")
 _JUNK = ("__MACOSX", "__pycache__")
@@ -110,7 +110,7 @@ class _Collector:
         return found
 
     def _look_at_the_top(self) -> None:
-        """Raise if this is no submission, or if a name looks like a reserved one and is not."""
+        """Raise if this is not a submission, or if a name looks like a reserved name and is not."""
         name = self._source.name
         for entry in self._top:
             near = look_alike(entry)

@@ -20,9 +20,9 @@ from tests.harness.submission import PACKAGE
 RESERVED = (PACKAGE, "adapters.py", "tests")
 """The names at the top of a submission that have a meaning for the grader."""
 MAX_DEPTH = 20
-"""Steps of one path."""
+"""The most names in one path."""
 MAX_LENGTH = 200
-"""Bytes of one name."""
+"""The most bytes of one name."""
 _STARTUP = ("sitecustomize", "usercustomize")
 
 
@@ -97,5 +97,5 @@ def installed(module: str) -> bool:
 
 
 def _invisible(letter: str) -> bool:
-    """Whether a character is a control, a zero width, a surrogate, private, or a direction mark."""
+    """Whether a character is invisible: control, format, surrogate, private or unassigned."""
     return unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")

@@ -37,7 +37,8 @@ def command(plan: Confinement, inner: Sequence[str], scratch: Path) -> list[str]
 
 def _options(plan: Confinement, scratch: Path) -> Iterator[str]:
     yield from ("--unshare-all", "--unshare-user", "--disable-userns")
-    # As process 1: otherwise bubblewrap runs beside the worker, which could read its arguments.
+    # Without --as-pid-1, a process of bubblewrap runs beside the worker, and the worker can read
+    # that process's arguments.
     yield from ("--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
     yield from ("--uid", "65534", "--gid", "65534", "--hostname", "worker", "--clearenv")
     for name, value in os.environ.items():

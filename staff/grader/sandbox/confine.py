@@ -33,7 +33,7 @@ from staff.grader.sandbox.watch import watch
 NOBODY = 65534
 _FIRST_USER = 61_000
 _USERS = 4_000
-"""If the grader runs as root, each worker gets a user id of its own, one of this many."""
+"""The number of user ids for workers: if the grader runs as root, each worker gets its own."""
 _MODULE = "staff.grader.worker.worker"
 
 
@@ -114,11 +114,11 @@ def enter(plan: Confinement, folder: Path) -> Path:
     elif not ordinary:
         _become(_user(plan))
     if not os.access(sys.base_prefix, os.R_OK | os.X_OK):
-        raise OSError(f"an unprivileged user can't read {sys.base_prefix}, the folder of Python")
+        raise OSError(f"an unprivileged user can't read Python's folder, {sys.base_prefix}")
     linux.drop_privileges()
     linux.die_with_parent()  # again, since a change of user resets it
     if plan.backend != "bwrap":  # bubblewrap has to make namespaces, and installs a filter itself
-        # With these protections, a signal of the worker can't reach a process of somebody else.
+        # With these protections, the worker's signals can't reach processes outside its sandbox.
         signals_contained = plan.backend == "namespaces" or not ordinary
         signals_contained |= (
             plan.backend == "landlock" and linux.landlock_version() >= linux.LANDLOCK_SIGNALS

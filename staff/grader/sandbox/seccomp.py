@@ -135,5 +135,5 @@ def _refuse(number: int) -> bytes:
 
 
 def _step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
-    """Encode one instruction; `then` and `otherwise` are the instructions that a jump skips."""
+    """Encode one instruction; a jump skips `then` others if its test holds, else `otherwise`."""
     return struct.pack("HBBI", code, then, otherwise, value)

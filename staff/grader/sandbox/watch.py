@@ -1,4 +1,4 @@
-"""The work of a supervisor while its worker runs: measure memory and files, and end the worker."""
+"""A supervisor watches its worker: it measures memory and files, and kills what is left over."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from staff.grader.sandbox.plan import Limits
 _CHECK_EVERY = 0.25
 """Seconds between two checks."""
 _CROWD = 16
-"""Processes and threads. A worker with more of them gets the lowest priority for all of them."""
+"""The most processes and threads that run at normal priority. If a worker has more, all of them get
+the lowest priority."""
 _LOWEST = 19
 """The lowest priority that a process can have."""
 _PATIENCE = 10.0

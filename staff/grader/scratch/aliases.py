@@ -18,7 +18,8 @@ _IMPORTERS = (
     "builtins.__import__",
 )
 ABSOLUTE: Final = "!"
-"""The prefix of a dotted name that begins with a module, even if the file binds its first name."""
+"""The prefix of a dotted name whose first part is a module, even if the file binds that part to
+something else."""
 
 
 class Module:

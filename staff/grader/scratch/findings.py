@@ -1,9 +1,10 @@
 """Combine the names that were read and the calls that were noted: one finding for each use.
 
 A finding concerns a task if the use is in the code of one of the task's symbols, or of its adapter.
-If the use is in a helper, the finding concerns the first task whose tests ran that line; later
-tasks may only have called the first one. If the guard noted no call, the finding concerns the tasks
-of the file. If the file belongs to no task, it concerns the tasks whose work the name does.
+If the use is in a helper, the finding concerns the first task whose tests ran that line, since the
+code of later tasks often calls that of earlier ones. If the guard noted no call, the finding
+concerns the tasks of the file. If the file belongs to no task, it concerns the tasks for which the
+forbidden function is a ready-made solution.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from tests.harness.rubric import Scratch
 _MAX_NOTES = 1_000
 _frame = sys._getframe  # noqa: SLF001 - `inspect` only returns the current frame
 _METHODS = ("__init__", "forward", "step")
-"""The methods of a class that are watched, if the class has them."""
+"""The methods of a class that are watched, as far as the class has them."""
 
 
 class Guard:
@@ -163,7 +163,7 @@ class Guard:
             self._replace(cls, method, watched)
 
     def _constructor(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """Watch a constructor; a subclass from the submission is noted whoever makes an object."""
+        """Watch a constructor; note a subclass of the submission even if others make an object."""
         compiling, note, frame_of = self._compiling, self.note, _frame
 
         @functools.wraps(function)

@@ -63,7 +63,11 @@ class Names:
         """Return the name that reports use for a forbidden dotted name; None if it is allowed."""
 
     def canonical(self, name: str) -> str | None:
-        """Return the name that reports use for a name; None for a module that is not forbidden."""
+        """Return the name that reports use for an object; None for a module that is not forbidden.
+
+        Args:
+            name: any dotted name of the object.
+        """
         value = look_up(name)
         if isinstance(value, types.ModuleType):
             return name if name in self._modules else None

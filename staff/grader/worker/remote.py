@@ -1,4 +1,4 @@
-"""The bridge of a grade: the submission runs in a worker, and only plain data comes back."""
+"""The bridge for grading: the submission runs in a worker, and only plain data comes back."""
 
 from __future__ import annotations
 

@@ -24,16 +24,16 @@ from tests.harness.plain import DepthError, Plain, pack, unpack
 MAGIC = b"CS336\x00\x00\x01"
 HEAD = struct.Struct("<8sII")
 MAX_TEXT = 8_000_000
-"""Bytes of the JSON text of one frame."""
+"""The most bytes of the JSON text of one frame."""
 MAX_BLOB = 64_000_000
-"""Bytes of the tensors of one frame."""
+"""The most bytes of the tensors of one frame."""
 MAX_TENSORS = 20_000
 MAX_AXES = 16
 MAX_ELEMENTS = 1 << 26
-"""Elements of one tensor."""
+"""The most elements of one tensor."""
 MAX_EMPTY = 1 << 16
-"""The product of the other axes of a tensor with an axis of length zero. Such a tensor has no bytes
-that would limit its shape."""
+"""The largest product of the other axes of a tensor with an axis of length zero. Such a tensor has
+no bytes that would limit its shape."""
 _CHUNK = 1 << 18
 _JSON = json.JSONEncoder(allow_nan=False, check_circular=False, separators=(",", ":"))
 
@@ -94,9 +94,9 @@ def decode(text: bytes, blob: bytes, *, recipes: bool = False) -> Plain:
     except DepthError as error:
         raise WireError(str(error)) from None
     except (SafetensorError, OverflowError, MemoryError) as error:
-        raise WireError(f"not readable tensors ({type(error).__name__})") from None
+        raise WireError(f"the tensors are not readable ({type(error).__name__})") from None
     except Exception as error:  # noqa: BLE001 - whatever a sender can make a library raise
-        raise WireError(f"not plain data ({type(error).__name__})") from None
+        raise WireError(f"the message is not plain data ({type(error).__name__})") from None
 
 
 class Channel:
@@ -203,7 +203,7 @@ def _blob(tensors: dict[str, Tensor]) -> bytes:
 
 def _check_size(text: int, blob: int) -> None:
     if text > MAX_TEXT or blob > MAX_BLOB:
-        raise WireError(f"too large: {text} bytes of JSON and {blob} bytes of tensors")
+        raise WireError(f"the message is too large: {text} bytes of JSON, {blob} of tensors")
 
 
 def _check_tensors(blob: bytes) -> None:
@@ -217,11 +217,11 @@ def _check_tensors(blob: bytes) -> None:
         return
     length = int.from_bytes(blob[:8], "little")
     if length > MAX_TEXT:
-        raise WireError(f"too large: a header of {length} bytes")
+        raise WireError(f"the message is too large: a header of {length} bytes")
     header = msgspec.json.decode(blob[8 : 8 + length], type=dict[str, _Entry])
     if len(header) > MAX_TENSORS:
-        raise WireError(f"too many tensors: {len(header)}")
+        raise WireError(f"the message has too many tensors: {len(header)}")
     for entry in header.values():
         most = MAX_EMPTY if 0 in entry.shape else MAX_ELEMENTS
         if len(entry.shape) > MAX_AXES or math.prod(n or 1 for n in entry.shape) > most:
-            raise WireError("a tensor of an impossible shape")
+            raise WireError("the message has a tensor of an impossible shape")
