@@ -1,4 +1,4 @@
-"""Subjects: every submission that the suite is proven on, laid out as folders."""
+"""Subjects: all submissions that the suite is proven on, laid out as folders."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ Kind = Literal["solution", "mistake", "alternate", "public"]
 
 @dataclass(frozen=True)
 class Subject:
-    """A submission of which we know what it must earn."""
+    """A submission with a known result: all points, or fewer points."""
 
     name: str
     kind: Kind
     folder: Path
     patch: Patch | None = None
     reach: tuple[str, ...] = ()
-    """The tasks of its own part whose answers the patch can change; none where it is no patch.
+    """The tasks whose outputs the patch can change, in its own part of the rubric.
 
-    A task that puts parts together is told only that something it needs fails.
+    It is empty for a subject without a patch. A task that requires tasks of another part is left
+    out, because it only learns that one of them fails.
     """
 
     @property
     def right(self) -> bool:
-        """Whether it must earn every point it is offered."""
+        """Whether the submission must earn every point."""
         return self.kind != "mistake"
 
     @property
     def calibrates(self) -> bool:
-        """Whether limits are measured on it; a quarter of the alternates must pass without."""
+        """Whether limits are measured on it; about a quarter of the alternates only has to pass."""
         held_out = self.kind != "solution" and zlib.crc32(self.name.encode()) % 4 == 0
         return self.right and not held_out
 
@@ -47,8 +48,8 @@ def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -
 
     Args:
         scratch: the folder for patched copies.
-        kinds: which subjects.
-        tasks: only patches that reach one of these tasks; all where it is empty.
+        kinds: the kinds of subjects to lay out.
+        tasks: lay out only patches that reach one of these tasks; if empty, all patches.
 
     Raises:
         PatchError: a patch no longer fits the solution.
@@ -73,7 +74,7 @@ def lay_out(scratch: Path, kinds: Sequence[Kind], tasks: Collection[str] = ()) -
 
 
 def reach_of(rubric: Rubric) -> dict[str, tuple[str, ...]]:
-    """For each task, those of its own part whose answers a patch on it can change."""
+    """Return, for each task, the tasks of its part whose outputs a patch on it can change."""
     return {task.id: _reach(rubric, task.id) for task in rubric.tasks}
 
 
