@@ -147,7 +147,7 @@ def test_trace_shapes_of_a_block_that_no_hook_sees(lab, tmp_path):
     file = "cs336_basics/transformer.py"
     text = (SOLUTION / file).read_text("utf-8").replace("self.attn(", "self.attn.forward(")
     folder = submission(tmp_path / "it", {file: text})
-    with pytest.raises(SystemExit, match="only 14 of 16 stops were passed"):
+    with pytest.raises(SystemExit, match="only 14 of 16 shapes were recorded"):
         lab("trace_shapes", of=folder)
 
 
@@ -250,7 +250,7 @@ def test_an_attention_that_goes_another_way(lab, tmp_path):
     text = text.replace("heads = scaled_dot_product_attention(", "heads = _mine(")
     text += "\n\n_mine = scaled_dot_product_attention\n"
     folder = submission(tmp_path / "it", {file: text})
-    with pytest.raises(SystemExit, match="nothing to see"):
+    with pytest.raises(SystemExit, match="no attention weights were recorded"):
         lab("attention_map", of=folder)
 
 
