@@ -1,1 +1,1 @@
-"""Small programs to look at one's own model with."""
+"""Labs: small programs that show what your own model does."""

@@ -3,10 +3,11 @@
     python -m labs.attention_map
     python -m labs.attention_map --sentence "The owl looked under the bed. There was no owl."
 
-The model reads the stories of labs.stories word by word. Then it reads a sentence, and the picture
-shows the weights of every head: a row is a word that looks, a column a word that is looked at, and
-nothing above the diagonal is ever seen. A ring marks the largest weight of each head on a word
-farther back. The table says which heads have found a habit.
+The model is trained on the stories of labs.stories, word by word. Then it reads one sentence, and
+the picture shows the attention weights of every head: each row is a query word, each column a key
+word, and the weights above the diagonal are hidden by the causal mask. A ring marks each head's
+largest weight on a word that is at least two words back and is not the first word. The table shows
+each head's mean weight on the first word, on the word before, and on the word itself.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _CONTEXT = 128
 
 @contextmanager
 def weights_noted() -> Iterator[list[Tensor]]:
-    """Note the weights of every attention, `(batch, heads, queries, keys)`, layer by layer.
+    """Record the weights of every attention, `(batch, heads, queries, keys)`, layer by layer.
 
-    Your own function computes them: with the identity matrix in place of the values, what comes out
-    are the weights themselves.
+    Your own function computes them: if the values are the identity matrix, its result equals the
+    weights.
     """
     from cs336_basics import attention
 
@@ -58,23 +59,23 @@ def weights_noted() -> Iterator[list[Tensor]]:
 
 
 def look(model: nn.Module, ids: Tensor) -> Tensor:
-    """Read one sequence, and give the weights `(layers, heads, queries, keys)`.
+    """Run the model on one sequence, and return its weights `(layers, heads, queries, keys)`.
 
     Raises:
-        LabError: the model's attention can't be noted.
+        LabError: no weights were recorded.
     """
     with weights_noted() as noted, torch.no_grad():
         model(ids[None])
     if not noted:
         raise LabError(
-            "nothing to see: MultiHeadSelfAttention doesn't call scaled_dot_product_attention of "
-            "cs336_basics/attention.py"
+            "no attention weights were recorded: MultiHeadSelfAttention must call "
+            "scaled_dot_product_attention of cs336_basics/attention.py"
         )
     return torch.stack([weights.reshape(-1, *weights.shape[-2:]) for weights in noted])
 
 
 def habits(weights: Tensor) -> dict[str, float]:
-    """The mean weight that one head's queries, from the third on, give to some places."""
+    """Return the mean weight on three kinds of keys, over one head's queries from the third on."""
     rows = weights[2:]
     own = weights.diagonal()[2:]
     before = weights.diagonal(-1)[1:]
@@ -86,7 +87,10 @@ def habits(weights: Tensor) -> dict[str, float]:
 
 
 def farthest_look(weights: Tensor) -> tuple[int, int]:
-    """The query and the key of one head's largest weight, first word and near ones left out."""
+    """Return query and key of one head's largest weight.
+
+    Keys that are the first word, the query itself or the word before it are left out.
+    """
     far = weights.tril(-2)
     far[:, 0] = 0
     query, key = divmod(int(far.argmax()), len(weights))
@@ -94,12 +98,12 @@ def farthest_look(weights: Tensor) -> tuple[int, int]:
 
 
 def lab(chosen: argparse.Namespace) -> None:
-    """Train, read the sentence, print the habits of the heads and draw their weights."""
+    """Train a model, run it on the sentence, print each head's mean weights, draw all weights."""
     from cs336_basics.transformer import TransformerLM
 
     pieces = split(chosen.sentence)
     if not 3 <= len(pieces) <= _CONTEXT:
-        raise LabError(f"a sentence of 3 to {_CONTEXT} words is needed; this one has {len(pieces)}")
+        raise LabError(f"the sentence has {len(pieces)} words; give one of 3 to {_CONTEXT} words")
     vocabulary, ids = story_words(chosen.bytes, 512, chosen.seed)
     torch.manual_seed(chosen.seed)
     model = TransformerLM(
@@ -127,7 +131,7 @@ def lab(chosen: argparse.Namespace) -> None:
     say(
         f"\n{'mean weight on':<16}"
         + "".join(f"{name:>14}" for name in habits(weights[0, 0]))
-        + "      largest far one"
+        + "      largest weight farther back"
     )
     for layer, heads in enumerate(weights):
         for head, of_head in enumerate(heads):
@@ -144,12 +148,18 @@ def lab(chosen: argparse.Namespace) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the options, and run the lab."""
     options = parser(__doc__ or "")
-    options.add_argument("--sentence", default=SENTENCE, metavar="TEXT", help="what is read")
     options.add_argument(
-        "--steps", type=int, default=600, metavar="N", help="of training (default: 600)"
+        "--sentence", default=SENTENCE, metavar="TEXT", help="the sentence that the model reads"
     )
     options.add_argument(
-        "--bytes", type=int, default=1_000_000, metavar="N", help="of stories (default: 1000000)"
+        "--steps", type=int, default=600, metavar="N", help="steps of training (default: 600)"
+    )
+    options.add_argument(
+        "--bytes",
+        type=int,
+        default=1_000_000,
+        metavar="N",
+        help="size of the stories to train on (default: 1000000)",
     )
     run(lab, options, arguments)
 

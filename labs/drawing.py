@@ -1,4 +1,4 @@
-"""What all pictures share, those of the labs and of the handout: colours, style, a few strokes."""
+"""Drawing: colours, style and helpers that the pictures of labs and handout share."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Blue, vermilion and green of Okabe & Ito stay distinct for colour-blind readers.
+# Colour-blind readers can tell Okabe and Ito's blue, vermilion and green apart.
 BLUE, RED, GREEN, GOLD, INK, GREY = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#1f2933", "#9aa5b1"
 TINTS = {BLUE: "#cfe5f3", RED: "#fadfcc", GREEN: "#ccece3", GOLD: "#fbecc8"}
 PAPER_TO_BLUE = LinearSegmentedColormap.from_list("paper_to_blue", ["#f1f7fb", "#7fb8d9", BLUE])
@@ -44,8 +44,8 @@ STYLE: dict[str, object] = {
 
 
 def write(draw: Callable[[], Figure], file: Path) -> None:
-    """Draw a figure in our style, and save it as SVG, the same bytes for the same figure."""
-    # After a reset: a person's own matplotlib settings must not reach the figures.
+    """Draw a figure in our style, and save it as SVG; the same figure gives the same bytes."""
+    # The reset keeps a person's own matplotlib settings out of the figures.
     with style.context(STYLE, after_reset=True):
         stamp = {"Date": None, "Creator": None}
         draw().savefig(file, metadata=stamp, bbox_inches="tight", pad_inches=0.1)
@@ -60,20 +60,23 @@ def cell(
     colour: str = INK,
     size: float = 9,
 ) -> None:
-    """Draw a square with a text in its middle."""
+    """Draw a square with a text at its centre."""
     axes.add_patch(Rectangle((left, top), 1, 1, facecolor=shade, edgecolor="white", linewidth=1.5))
     middle = left + 0.5, top + 0.53
     axes.text(*middle, text, ha="center", va="center", color=colour, fontsize=size)
 
 
 def frame(axes: Axes, width: float, height: float, left: float, bottom: float) -> None:
-    """Show a table of square cells that hangs from (0, 0), with room at its left and below."""
+    """Set the limits of a table of square cells whose top left corner is (0, 0).
+
+    `left` and `bottom` are margins, in cells.
+    """
     axes.set(xlim=(-left, width + 0.05), ylim=(height + bottom, -0.45), aspect="equal")
     axes.set_axis_off()
 
 
 def softmax(scores: Array) -> Array:
-    """Give the weights along the last axis."""
+    """Return the softmax of the scores along the last axis."""
     exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights: Array = exponentials / exponentials.sum(axis=-1, keepdims=True)
     return weights

@@ -1,4 +1,4 @@
-"""A minute of training, with the loss, the batches and the optimizer of the submission."""
+"""Fitting: train a small model for a minute with the submission's loss, batches and optimizer."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def fit(
     learning_rate: float,
     seed: int,
 ) -> Iterator[float]:
-    """Train a language model in place; yield the loss of each batch before the step on it.
+    """Train a language model in place, and yield the loss of each batch before its update.
 
-    The learning rate rises over the first twentieth of the steps and then falls to a tenth.
+    The learning rate rises to `learning_rate` over the first twentieth of the steps. Then it falls
+    to a tenth of that.
     """
     from cs336_basics.adamw import AdamW
     from cs336_basics.batches import get_batch

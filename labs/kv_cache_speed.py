@@ -1,11 +1,11 @@
-"""How fast a model writes, with a key/value cache and without, and what the cache costs.
+"""Measure how fast a model writes with and without a key/value cache, and what the cache costs.
 
     python -m labs.kv_cache_speed
 
-Without a cache the model is shown the whole text again for every new token, so each costs more than
-the one before. With one it is shown the new token alone. First both must write the same tokens;
-then the table says how many they write in a second once the text is so long. Nothing is trained:
-the speed doesn't depend on what the weights are.
+Without a cache the model reads the whole text again for every new token, so each token costs more
+than the one before. With a cache the model reads only the new token. The lab first checks that both
+write the same tokens. Then the table shows, for each length of the text, how many tokens each
+writes in a second. Nothing is trained, because the speed doesn't depend on the weights.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from labs.drawing import BLUE, GREY, RED, write
 from labs.program import LabError, parser, run, say
 
 Writer = Callable[[Tensor], Tensor]
-"""Takes a text of ids, `(1, seq)`, and gives the next one, `(1, 1)`: the likeliest."""
+"""Takes the ids of a text, `(1, seq)`, and returns the most likely next id, `(1, 1)`."""
 
 _SAME = 48
-"""How many tokens are compared."""
+"""How many tokens of the two texts are compared."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What was measured with texts of one length."""
+    """The measurements for texts of one length."""
 
     length: int
     plain: float
-    """Tokens a second without a cache."""
+    """Tokens per second without a cache."""
     cached: float
-    """The same with one."""
+    """Tokens per second with a cache."""
     cache_bytes: int
-    """Size of all keys and values of the text."""
+    """Size of all cached keys and values of the text."""
 
 
 def writers(chosen: argparse.Namespace) -> tuple[Writer, Callable[[], Writer]]:
-    """A writer without a cache, and a maker of writers with an empty one each."""
+    """Return a writer without a cache, and a function that makes writers with an empty cache."""
     from cs336_basics.causal_lm import CausalLM, TransformerTrunk
     from cs336_basics.kv_cache import KVCache
 
@@ -82,10 +82,10 @@ def writers(chosen: argparse.Namespace) -> tuple[Writer, Callable[[], Writer]]:
 
 @torch.no_grad()
 def continued(ids: Tensor, writer: Writer, tokens: int) -> tuple[Tensor, float]:
-    """Let a writer go on; give the text and the time of a token, in seconds.
+    """Continue a text; return the new text and the time of one token, in seconds.
 
-    It is the shortest time of all, the one that other programs disturbed least. The first token is
-    not timed: that is when a cache reads the text so far.
+    The shortest time counts, because other programs disturbed it least. The first token is not
+    timed, because a cache reads the whole text so far for it.
     """
     ids = torch.cat([ids, writer(ids)], dim=1)
     times = []
@@ -98,18 +98,18 @@ def continued(ids: Tensor, writer: Writer, tokens: int) -> tuple[Tensor, float]:
 
 
 def lab(chosen: argparse.Namespace) -> None:
-    """Compare what both write and how fast, and draw it."""
+    """Compare what both writers write and how fast they are, and draw their speed."""
     plain, with_cache = writers(chosen)
     start = torch.randint(1_000, (1, 16))
     texts = [continued(start, writer, _SAME)[0] for writer in (plain, with_cache())]
     if not torch.equal(*texts):
         place = int((texts[0] != texts[1]).int().argmax()) - 16
         raise LabError(
-            f"with the cache another text comes out, from new token {place} on; "
-            "pytest --task=kv_cache may say why"
+            f"the text with the cache differs from the text without it, from new token {place} on; "
+            "run  pytest --task=kv_cache  to see why"
         )
     say(f"both write the same {_SAME} tokens")
-    say(f"\n{'':<12}{'tokens a second':^24}")
+    say(f"\n{'':<12}{'tokens per second':^24}")
     say(f"{'length':<12}{'without':>12}{'cache':>12}{'kB kept':>12}")
     speeds = []
     length = 32
@@ -134,7 +134,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ("layers", 4, "number of blocks"),
         ("heads", 8, "number of query heads"),
         ("kv_heads", 4, "number of key/value heads"),
-        ("longest", 1024, "the longest text; each is twice as long as the one before"),
+        (
+            "longest",
+            1024,
+            "length of the longest text; each text is twice as long as the one before",
+        ),
         ("tokens", 17, "tokens to write at each length, at least 2"),
     ):
         options.add_argument(

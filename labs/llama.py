@@ -1,10 +1,10 @@
-"""A Llama in the format of Hugging Face, in your own model.
+"""Load a Llama checkpoint in Hugging Face's format into your own model.
 
     from labs.llama import load_hugging_face_llama
     load_hugging_face_llama(model, state_dict, num_heads=32, num_kv_heads=4)
 
-Checkpoints of that format name their weights otherwise, and their RoPE pairs feature j of a head
-with feature j + d_head/2 (§5.6). Everything else is the model of §2.12 or §5.10.
+Such checkpoints use other names for the weights, and their RoPE pairs feature j of a head with
+feature j + d_head/2 (§5.6). Everything else is as in the model of §2.12 or §5.10.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ def load_hugging_face_llama(
     num_heads: int,
     num_kv_heads: int | None = None,
 ) -> None:
-    """Load a Llama into a `CausalLM`, or into a `TransformerLM` where no head is shared.
+    """Load a Llama into a `CausalLM`, or into a `TransformerLM` if no head is shared.
 
-    The model must have been made with the checkpoint's sizes, `rope_theta` and eps. A checkpoint
-    without `lm_head.weight` has its head tied to the embedding; the head becomes a copy of it.
+    The model must have been made with the checkpoint's sizes, `rope_theta` and eps. In a
+    checkpoint without `lm_head.weight` the head is tied to the embedding; here the head becomes a
+    copy of the embedding.
 
     Args:
-        model: takes the weights.
-        state_dict: the checkpoint's, as Hugging Face's `LlamaForCausalLM` names it.
+        model: the model that gets the weights.
+        state_dict: the checkpoint, with the names of Hugging Face's `LlamaForCausalLM`.
         num_heads: number of query heads.
-        num_kv_heads: number of key/value heads; None for as many.
+        num_kv_heads: number of key/value heads; None means `num_heads`.
 
     Raises:
-        KeyError: the checkpoint holds a weight that the model has no place for.
+        KeyError: the checkpoint holds a weight that the model doesn't have.
         RuntimeError: a weight is missing or has another shape.
     """
     trunk = "trunk." if hasattr(model, "trunk") else ""
@@ -58,7 +59,7 @@ def load_hugging_face_llama(
     weights = {"lm_head.weight": head}
     for name, weight in state_dict.items():
         if name == "lm_head.weight" or name.endswith("rotary_emb.inv_freq"):
-            continue  # the frequencies follow from theta; old checkpoints hold them all the same
+            continue  # old checkpoints hold the frequencies, which theta already determines
         if name.endswith("q_proj.weight"):
             weight = half_split_to_adjacent(weight, num_heads)
         elif name.endswith("k_proj.weight"):
@@ -72,5 +73,7 @@ def _renamed(name: str) -> str:
         return _TOP[name]
     layer, _, rest = name.removeprefix("model.layers.").partition(".")
     if not layer.isdecimal() or rest not in _BLOCK:
-        raise KeyError(f"no weight of our model is like {name}; is it a Llama without biases?")
+        raise KeyError(
+            f"our model has no weight for {name}; only a Llama without biases can be loaded"
+        )
     return f"layers.{layer}.{_BLOCK[rest]}"

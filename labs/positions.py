@@ -1,11 +1,12 @@
-"""Two ways to tell positions apart, as pictures: vectors that are added, and angles to turn by.
+"""Draw two ways to encode positions: sinusoidal vectors that are added, and rotary angles.
 
     python -m labs.positions
 
-Left, the sinusoidal vectors, one row a position: fast features first, slow ones last. In the
-middle, the angles by which RoPE turns each pair of a query, read off your own rotation of (1, 0).
-Right, how alike the sinusoidal vectors of two positions are: it depends on their distance, but only
-RoPE builds that into the score itself.
+The left picture shows the sinusoidal vectors, one row for each position, with the fast features
+first. The middle picture shows the angles by which RoPE turns each pair of a query; they are
+measured on your own rotation of (1, 0). The right picture shows the similarity of the sinusoidal
+vectors of two positions. It depends on their distance, but only RoPE makes the attention score
+itself depend on the distance.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from labs.program import parser, run, say
 
 
 def sinusoidal_table(positions: int, d_model: int) -> Tensor:
-    """What is added to a token at each position, `(positions, d_model)`."""
+    """Return the vector that is added to a token at each position, `(positions, d_model)`."""
     from cs336_basics.sinusoidal import SinusoidalPositions
 
     nothing = torch.zeros(positions, d_model)
@@ -30,7 +31,7 @@ def sinusoidal_table(positions: int, d_model: int) -> Tensor:
 
 
 def rotary_angles(positions: int, d_k: int) -> Tensor:
-    """By how much each pair is turned at each position, in turns, `(positions, d_k/2)`."""
+    """Return the angle of each pair at each position, in full turns, `(positions, d_k/2)`."""
     from cs336_basics.rope import RotaryEmbedding
 
     ones = torch.tensor([1.0, 0.0]).repeat(positions, d_k // 2)
@@ -40,7 +41,7 @@ def rotary_angles(positions: int, d_k: int) -> Tensor:
 
 
 def lab(chosen: argparse.Namespace) -> None:
-    """Print the first rows, and draw all of them."""
+    """Print some rows of both tables, and draw all rows."""
     table = sinusoidal_table(chosen.positions, chosen.features)
     turns = rotary_angles(chosen.positions, chosen.features)
     shown = [0, 1, 2, 10, chosen.positions - 1]
@@ -60,9 +61,15 @@ def lab(chosen: argparse.Namespace) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the options, and run the lab."""
     options = parser(__doc__ or "")
-    options.add_argument("--positions", type=int, default=96, metavar="N", help="(default: 96)")
     options.add_argument(
-        "--features", type=int, default=64, metavar="N", help="of a vector; even (default: 64)"
+        "--positions", type=int, default=96, metavar="N", help="number of positions (default: 96)"
+    )
+    options.add_argument(
+        "--features",
+        type=int,
+        default=64,
+        metavar="N",
+        help="features of a vector, an even number (default: 64)",
     )
     run(lab, options, arguments)
 
@@ -71,9 +78,9 @@ def _picture(table: Tensor, turns: Tensor) -> Figure:
     positions, features = table.shape
     alike = table @ table.T / (features / 2)
     panels = (
-        ("sinusoidal vectors", "feature", table, RED_TO_BLUE, (-1, 1), "what is added"),
-        ("rotary angles", "pair", turns, "twilight", (0, 1), "turns, as on a clock"),
-        ("how alike two vectors are", "position", alike, PAPER_TO_BLUE, (0, 1), "1: equal"),
+        ("sinusoidal vectors", "feature", table, RED_TO_BLUE, (-1, 1), "value that is added"),
+        ("rotary angles", "pair", turns, "twilight", (0, 1), "angle in full turns"),
+        ("similarity of two vectors", "position", alike, PAPER_TO_BLUE, (0, 1), "1: equal"),
     )
     figure = Figure(figsize=(7.2, 3.5), layout="constrained")
     for axes, (title, name, values, colours, ends, scale) in zip(

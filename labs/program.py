@@ -1,7 +1,7 @@
-"""What every lab is as a program: its options, whose code it looks at, and how it ends.
+"""Program: what all labs share as programs, namely options, the choice of the submission, exits.
 
-A lab imports the pieces of `cs336_basics` inside its functions, since which package that is gets
-decided when the options are read.
+A lab imports from `cs336_basics` inside its functions, because the options decide which package
+of that name is used.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Lab = Callable[[argparse.Namespace], None]
 
 
 class LabError(Exception):
-    """A lab can't show what it should: one line that says why and what to do."""
+    """A lab can't continue; its text is one line that says why and what to do."""
 
 
 def parser(text: str) -> argparse.ArgumentParser:
-    """Make the options that all labs have; `text` is the lab's docstring."""
+    """Make a parser with the options of all labs; `text` is the lab's docstring."""
     options = argparse.ArgumentParser(
         description=text, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -34,24 +34,26 @@ def parser(text: str) -> argparse.ArgumentParser:
         type=Path,
         default=Path(),
         metavar="DIR",
-        help="whose cs336_basics to look at (default: the folder you are in)",
+        help="the folder whose cs336_basics is used (default: the current folder)",
     )
     options.add_argument(
         "--out",
         type=Path,
         default=Path("build/labs"),
         metavar="DIR",
-        help="where the picture goes (default: build/labs)",
+        help="the folder for the picture (default: build/labs)",
     )
-    options.add_argument("--seed", type=int, default=0, help="decides what is random (default: 0)")
+    options.add_argument(
+        "--seed", type=int, default=0, help="seed of all random numbers (default: 0)"
+    )
     return options
 
 
 def run(lab: Lab, options: argparse.ArgumentParser, arguments: Sequence[str] | None) -> None:
     """Read the options and run the lab on the submission that they name.
 
-    Exit status: 1, with one line, where a piece isn't written yet or the lab can't go on;
-    2 for wrong use. An error in the submission's code is shown as Python shows it.
+    The exit status is 1, with one line, if the needed code isn't written yet or the lab can't
+    continue, and 2 for wrong options. An error in the submission's code ends in a traceback.
     """
     chosen = options.parse_args(arguments)
     try:
@@ -72,14 +74,14 @@ def run(lab: Lab, options: argparse.ArgumentParser, arguments: Sequence[str] | N
 
 
 def say(text: str = "") -> None:
-    """Print a line; what the terminal can't write becomes a question mark."""
+    """Print a line; characters that the terminal can't show become question marks."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(f"{text.encode(encoding, 'replace').decode(encoding)}\n")
     sys.stdout.flush()
 
 
 def _missing(error: Exception, submission: Submission) -> str | None:
-    """Say what is to be written first, where that is why the lab stopped."""
+    """Return a line that names the code to write first, or None if no code is missing."""
     tasks = read_rubric().tasks
     if isinstance(error, ImportError):
         module = error.name or ""

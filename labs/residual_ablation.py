@@ -1,12 +1,13 @@
-"""What residuals are for: the same small model, trained with and without them.
+"""Train the same small model with and without residuals, to show what residuals are for.
 
     python -m labs.residual_ablation
 
-Four models of equal first weights, made of your own blocks. With residuals, before or after which
-the norm stands (pre-norm, post-norm), and with the sum left out in both. Left, the loss of each
-while it trains. Right, one reason: how alike the tokens' vectors are at each block before the first
-step. A fresh attention is nearly a mean over all tokens before; without the sum that keeps each
-token's own vector, a few such means make all tokens the same (Dong et al. 2021).
+The lab builds four models from your own blocks, with equal starting weights: pre-norm and
+post-norm, each with the residual sum and without it. The left picture shows the training loss of
+each model. The right picture shows one reason for the difference: how similar the tokens' vectors
+are at each block before the first step. A fresh attention is nearly a mean over all earlier
+tokens. Without the sum, which keeps each token's own vector, a few such means make all tokens the
+same (Dong et al. 2021).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from labs.program import parser, run, say
 from labs.words import story_words
 
 Half = Callable[[Tensor, nn.Module, nn.Module], Tensor]
-"""How half a block makes a new stream of the old one, a norm and a layer."""
+"""Computes the new stream of half a block from the old stream, a norm and a layer."""
 
 DESIGNS: dict[str, Half] = {
     "pre-norm": lambda x, norm, layer: x + layer(norm(x)),
@@ -45,14 +46,14 @@ _LOOKS: dict[str, dict[str, Any]] = {
 
 
 class Rebuilt(nn.Module):
-    """The norms and layers of a block of yours, put together in another way."""
+    """A block of yours whose norms and layers are combined in another way."""
 
     def __init__(self, block: Any, half: Half) -> None:
         super().__init__()
         self.block, self.combine = block, half
 
     def forward(self, x: Tensor) -> Tensor:
-        """Go through both halves."""
+        """Apply the attention half, then the feed-forward half."""
         block: Any = self.block
         x = self.combine(x, block.ln1, block.attn)
         return self.combine(x, block.ln2, block.ffn)
@@ -60,15 +61,15 @@ class Rebuilt(nn.Module):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was measured on one design."""
+    """The measurements of one design."""
 
     losses: list[float]
     alike: list[float]
-    """The mean cosine between two tokens at the input of each block, before training."""
+    """The mean cosine of two tokens at the input of each block, before training."""
 
 
 def lab(chosen: argparse.Namespace) -> None:
-    """Train the four designs, print and draw what came out."""
+    """Train the four designs, and print and draw their losses and similarities."""
     vocabulary, ids = story_words(400_000, 256, chosen.seed)
     unigram = _unigram_entropy(ids)
     say(f"{'loss at step':<26}" + "".join(f"{step:>8}" for step in _shown(chosen.steps)))
@@ -78,7 +79,7 @@ def lab(chosen: argparse.Namespace) -> None:
         smooth = _smooth(outcome.losses)
         say(f"  {name:<24}" + "".join(f"{smooth[s - 1]:8.2f}" for s in _shown(chosen.steps)))
     say(f"  {'(word frequencies alone':<24}{unigram:8.2f})")
-    say(f"\n{'how alike tokens are at':<26}{'block 0':>10}{f'block {chosen.layers - 1}':>10}")
+    say(f"\n{'similarity of tokens at':<26}{'block 0':>10}{f'block {chosen.layers - 1}':>10}")
     for name, outcome in outcomes.items():
         say(f"  {name:<24}{outcome.alike[0]:10.2f}{outcome.alike[-1]:10.2f}")
     file = chosen.out / "residual-ablation.svg"
@@ -131,7 +132,7 @@ def _try(
 
 
 def _mean_cosine(streams: Tensor) -> float:
-    """The mean over all pairs of different tokens in the same sequence."""
+    """Return the mean cosine over all pairs of different tokens of the same sequence."""
     unit = streams / streams.norm(dim=-1, keepdim=True)
     cosines = unit @ unit.mT
     tokens = cosines.shape[-1]
@@ -150,7 +151,7 @@ def _shown(steps: int) -> list[int]:
 
 
 def _smooth(losses: Sequence[float]) -> list[float]:
-    """The mean of each loss and the seven before it."""
+    """Return the mean of each loss and the seven losses before it."""
     return [float(np.mean(losses[max(0, i - 7) : i + 1])) for i in range(len(losses))]
 
 

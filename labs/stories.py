@@ -1,12 +1,12 @@
-"""Small stories, as many as you like: a text to train a tokenizer and a model on.
+"""Generate small stories, a text of any size to train a tokenizer and a model on.
 
     python -m labs.stories --bytes 2000000 --seed 1 --out stories.txt
 
-They are made by a little grammar. There is something to learn in them: a hero keeps their name and
-pronoun through the whole story, verbs agree with their subjects, a thing that was lost is the one
-that is found, and sums come out. New names and words turn up all the time, most of them seldom
-and some often, as in any text. Here and there are other scripts, emoji, odd white space and line
-ends of two characters, since a tokenizer must live with all of them.
+A small grammar makes the stories. A model can learn their rules: a hero keeps their name and
+pronoun through the whole story, verbs agree with their subjects, the thing that was lost is found,
+and sums are right. New names and words appear all the time; most are rare and some are frequent,
+as in any text. Some stories contain other scripts, emoji, unusual white space and line ends of two
+characters, because a tokenizer must handle all of them.
 """
 
 # ruff: noqa: SIM905 - lists of words read better as text
@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 SEPARATOR = "<|endoftext|>"
-"""Stands on a line of its own behind every story."""
+"""Follows every story, on its own text line."""
 
 _PRONOUNS = ("she her her", "he him his", "they them their")
 _KINDS = (
@@ -90,9 +90,9 @@ _SCRIPTS = tuple(
 
 
 class _Urn:
-    """Gives words: a new one at a steady rate, otherwise one that it gave before (Simon 1955).
+    """A source of words: new words at a steady rate, and repetitions otherwise (Simon 1955).
 
-    The frequencies then follow Zipf's law, and there is no end of new words.
+    The frequencies follow Zipf's law, and new words never end.
     """
 
     def __init__(self, draw: Callable[[], float], make: Callable[[], str], rate: float) -> None:
@@ -100,7 +100,7 @@ class _Urn:
         self._given: list[str] = []
 
     def take(self) -> str:
-        """Give a word."""
+        """Return a new word, or repeat an earlier one."""
         given, number = self._given, len(self._given)
         fresh = not number or self._draw() < self._rate
         given.append(self._make() if fresh else given[int(self._draw() * number)])
@@ -109,7 +109,7 @@ class _Urn:
 
 @dataclass(frozen=True)
 class _Cast:
-    """What stays the same through a story."""
+    """The names, pronouns and things that stay the same through a story."""
 
     hero: str
     friend: str
@@ -122,7 +122,7 @@ class _Cast:
 
     @property
     def They(self) -> str:  # noqa: N802 - it begins a sentence
-        """The hero's pronoun with a capital."""
+        """The hero's pronoun with a capital letter."""
         return self.they.capitalize()
 
     @property
@@ -132,7 +132,7 @@ class _Cast:
 
 
 class _Teller:
-    """Tells one story after the other."""
+    """A generator of stories, one after another."""
 
     def __init__(self, seed: int) -> None:
         self._draw = draw = random.Random(seed).random
@@ -142,7 +142,7 @@ class _Teller:
         self._foreign = [_Urn(draw, partial(self._join, script), 0.5) for script in _SCRIPTS]
 
     def story(self) -> str:
-        """Tell the next story: paragraphs, which end in a line end of one or two characters."""
+        """Return the next story; its line ends have one character, or sometimes two."""
         cast = self._cast()
         paragraphs = [
             self._beginning(cast),
@@ -252,7 +252,7 @@ class _Teller:
         return f"{last} {self._one(_MORALS)}"
 
     def _oddity(self, c: _Cast) -> str:
-        """Something for the tokenizer: another script, emoji, white space, numbers, code."""
+        """Return a paragraph that is hard for a tokenizer, with emoji, code or another script."""
         gap, kind = self._one(_SPACES), self._below(8)
         if kind == 0:
             return f"{c.hero} wrote back {self._one(_EMOJI)}{gap}{self._one(_EMOJI)} and smiled."
@@ -273,7 +273,7 @@ class _Teller:
         return f"On the {c.place} stood: «{written}». {c.hero} couldn't read it."
 
     def _invent(self) -> str:
-        """Make up a word of two to four syllables."""
+        """Return a made-up word of two to four syllables."""
         count = 1 + int(2.4 * self._draw())
         syllables = [self._one(_STARTS) + self._one(_MIDDLES) for _ in range(count)]
         return "".join(syllables) + self._one(_ENDS)
@@ -289,14 +289,14 @@ class _Teller:
 
 
 def stories(seed: int = 0) -> Iterator[str]:
-    """Tell stories without end, the same for the same seed; each ends in a line end."""
+    """Yield stories without end, each with a final line end; a seed gives the same stories."""
     teller = _Teller(seed)
     while True:
         yield teller.story()
 
 
 def text_of(size: int, seed: int = 0) -> Iterator[str]:
-    """Give stories and separators until they are at least `size` bytes in UTF-8."""
+    """Yield stories with separators until they have at least `size` bytes in UTF-8."""
     for story in stories(seed):
         if size <= 0:
             return
@@ -306,11 +306,11 @@ def text_of(size: int, seed: int = 0) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write stories to a file, or to the standard output."""
+    """Write stories to a file or to the standard output."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--bytes", type=int, default=2_000_000, help="at least so many")
+    parser.add_argument("--bytes", type=int, default=2_000_000, help="minimum size of the text")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="the file to write; standard output if none")
+    parser.add_argument("--out", type=Path, help="the file to write (default: standard output)")
     chosen = parser.parse_args()
     documents = text_of(chosen.bytes, chosen.seed)
     if chosen.out is None:

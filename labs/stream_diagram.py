@@ -1,4 +1,4 @@
-"""The residual stream as a diagram: a line from ids to logits, and what hangs beside it."""
+"""Draw the residual stream as a diagram, from ids to logits, with all submodules beside it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from matplotlib.patches import Circle, FancyBboxPatch
 from labs.drawing import BLUE, GOLD, GREEN, INK, RED, TINTS
 
 _STREAM, _NORM, _LAYER, _RIGHT = 2.2, 4.75, 8.3, 10.1
-"""How far from the left the stream, the norms, the layers and the way back are."""
+"""Horizontal positions of the stream, the norms, the layers, and the arrow back to the stream."""
 _FIRST, _PITCH = 1.75, 3.6
-"""How far from the top the first block is, and from one block to the next."""
+"""Vertical position of the first block, and distance from one block to the next."""
 _MONO = "DejaVu Sans Mono"
 _SMALL: dict[str, Any] = {"fontsize": 7, "family": _MONO}
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the model, and the shape that comes out of it."""
+    """A submodule of the model, and the shape of its output."""
 
     name: str
     kind: str
@@ -31,7 +31,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Block:
-    """A block, and the shapes of the stream before it, between its halves and behind it."""
+    """A block, and the shapes of the stream before it, between its halves, and after it."""
 
     name: str
     stream: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -42,11 +42,11 @@ class Block:
 
 
 def stream_diagram(ends: tuple[Part, Part, Part, Part], blocks: Sequence[Block]) -> Figure:
-    """Draw ids, embedding, blocks, final norm and head, from the top to the bottom.
+    """Draw ids, embedding, blocks, final norm and head, from top to bottom.
 
     Args:
         ends: ids, embedding, final norm and head.
-        blocks: what lies between.
+        blocks: the blocks between embedding and final norm.
     """
     end = _FIRST + _PITCH * len(blocks)
     width, height = 10.4, end + 2.7
@@ -76,7 +76,7 @@ def _caption(axes: Axes, y: float, part: Part) -> None:
 
 
 def _block(axes: Axes, top: float, block: Block) -> None:
-    """Draw a block as a panel; the shapes of the stream stand above it and between its halves."""
+    """Draw a block as a panel, with the stream's shapes above it and between its halves."""
     panel = FancyBboxPatch(
         (0.4, top),
         10.2,
@@ -95,7 +95,7 @@ def _block(axes: Axes, top: float, block: Block) -> None:
 
 
 def _half(axes: Axes, branch: float, norm: Part, layer: Part, colour: str) -> None:
-    """Draw how a norm and a layer read from the stream, and where they add to it."""
+    """Draw a norm and a layer that read from the stream, and the arrow that adds their output."""
     back, middle = branch + 0.8, (_NORM + _LAYER - 0.35) / 2
     _arrow(axes, (_STREAM + 0.06, branch), (_NORM - 0.95, branch))
     _box(axes, _NORM, branch, norm, GOLD, width=1.9)
@@ -110,7 +110,7 @@ def _half(axes: Axes, branch: float, norm: Part, layer: Part, colour: str) -> No
 
 
 def _shape(axes: Axes, y: float, shape: tuple[int, ...]) -> None:
-    """Write the stream's shape at its left."""
+    """Write the stream's shape on the left of the stream."""
     axes.text(_STREAM - 0.2, y, f"{shape}", ha="right", va="center", **_SMALL)
 
 

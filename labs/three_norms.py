@@ -1,10 +1,11 @@
-"""BatchNorm, LayerNorm and RMSNorm side by side, on numbers you can check and on random ones.
+"""Compare BatchNorm, LayerNorm and RMSNorm on the handout's example and on random numbers.
 
     python -m labs.three_norms
 
-Which numbers share their statistics, and is the mean taken away? The first table is the handout's
-worked example. The second says what is left of the differences between tokens and between features
-of random data. The third asks what one token's output depends on.
+The norms differ in which numbers share their statistics, and in whether the mean is subtracted.
+The first table is the handout's worked example. The second table shows which differences between
+tokens, and between features, are left in random data. The third table shows what one token's
+output depends on.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ EXAMPLE = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
 
 def random_tokens(tokens: int, features: int, seed: int) -> Tensor:
-    """Tokens of unlike sizes and means, whose features have means of their own, too."""
+    """Return random tokens of different sizes and means, whose features differ in mean too."""
     generator = torch.Generator().manual_seed(seed)
     means = torch.randn(features, generator=generator)
     sizes = torch.logspace(-0.6, 0.4, tokens)[torch.randperm(tokens, generator=generator)]
@@ -37,7 +38,7 @@ def random_tokens(tokens: int, features: int, seed: int) -> Tensor:
 
 
 def norms(features: int) -> dict[str, Norm]:
-    """The three norms for so many features; BatchNorm as while training."""
+    """Return the three norms for `features` features, with BatchNorm in training mode."""
     from cs336_basics.batch_norm import BatchNorm
     from cs336_basics.layer_norm import LayerNorm
     from cs336_basics.rmsnorm import RMSNorm
@@ -51,7 +52,7 @@ def norms(features: int) -> dict[str, Norm]:
 
 
 def lab(chosen: argparse.Namespace) -> None:
-    """Show the three tables, and draw the first two."""
+    """Print the three tables, and draw the first two."""
     data = random_tokens(chosen.tokens, chosen.features, chosen.seed)
     examples = {"input": EXAMPLE} | {name: norm(EXAMPLE) for name, norm in norms(3).items()}
     wide = norms(chosen.features)
@@ -68,7 +69,7 @@ def lab(chosen: argparse.Namespace) -> None:
         spans = (f"{values.min():z.2f} to {values.max():z.2f}" for values in shown)
         say(f"  {name:<14}" + "".join(f"{span:^20}" for span in spans))
     say()
-    say(f"{'how far token 0 moves, when':<34}" + "".join(f"{name:>12}" for name in wide))
+    say(f"{'change of token 0 if':<34}" + "".join(f"{name:>12}" for name in wide))
     for name, other in _changes(data, chosen.seed).items():
         moves = ((norm(other) - norm(data))[0].abs().max().item() for norm in wide.values())
         say(f"  {name:<32}" + "".join(f"{move:12.3f}" for move in moves))
@@ -80,9 +81,11 @@ def lab(chosen: argparse.Namespace) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the options, and run the lab."""
     options = parser(__doc__ or "")
-    options.add_argument("--tokens", type=int, default=20, help="of the random data (default: 20)")
     options.add_argument(
-        "--features", type=int, default=14, help="of the random data (default: 14)"
+        "--tokens", type=int, default=20, help="tokens of random data (default: 20)"
+    )
+    options.add_argument(
+        "--features", type=int, default=14, help="features of random data (default: 14)"
     )
     run(lab, options, arguments)
 
@@ -120,7 +123,7 @@ def _table(axes: Axes, name: str, y: Tensor) -> None:
 
 
 def _map(axes: Axes, y: np.ndarray[tuple[int, ...], np.dtype[np.float32]], labelled: bool) -> None:
-    """Draw values as colours; beside each token its rms and mean, below each feature its mean."""
+    """Draw values as colours, each token's mean and rms beside it, each feature's mean below it."""
     tokens, features = y.shape
     axes.imshow(y, cmap=RED_TO_BLUE, vmin=-3, vmax=3, aspect="auto", interpolation="nearest")
     axes.set(xticks=[], yticks=[])

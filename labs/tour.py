@@ -1,9 +1,9 @@
-"""The whole way, from a text to a model that writes, on one page.
+"""Go the whole way from a text to a model that writes, and show it on one page.
 
     python -m labs.tour --out tour
 
-It makes 2 MB of stories, trains a vocabulary of 1,000 tokens and a small model on them with your
-code, and lets the model write. A few minutes later `tour/index.html` shows what came out.
+The tour makes 2 MB of stories. Your code trains a vocabulary of 1,000 tokens and a small model on
+them, and the model writes. A few minutes later `tour/index.html` shows the results.
 """
 
 from __future__ import annotations
@@ -33,11 +33,15 @@ SENTENCE = "The curious badger couldn't find her golden key, so she asked an old
 
 
 def main() -> None:
-    """Walk the whole way, and write the page."""
+    """Run every stage of the tour, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("tour"), help="the folder to write to")
-    parser.add_argument("--bytes", type=int, default=2_000_000, help="size of the text")
-    parser.add_argument("--steps", type=int, default=400, help="length of the training")
+    parser.add_argument(
+        "--out", type=Path, default=Path("tour"), help="the folder to write to (default: tour)"
+    )
+    parser.add_argument(
+        "--bytes", type=int, default=2_000_000, help="size of the text in bytes (default: 2000000)"
+    )
+    parser.add_argument("--steps", type=int, default=400, help="steps of training (default: 400)")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     tour = Tour()
@@ -49,9 +53,10 @@ def main() -> None:
 
 
 def unigram_entropy(ids: npt.NDArray[np.integer]) -> float:
-    """`−Σ p log p` over the tokens' frequencies: the loss, in nats, of a model that knows no more.
+    """Return `−Σ p log p` over the tokens' frequencies, in nats per token.
 
-    No model without context can do better, so a loss below it shows that the context is used.
+    No model that ignores the context has a lower loss, so a loss below it shows that the model uses
+    the context.
     """
     counts = np.bincount(ids)
     shares = counts[counts > 0] / len(ids)
@@ -117,7 +122,7 @@ def _train_and_write(
 
 @contextmanager
 def _stop(tour: Tour, name: str) -> Iterator[None]:
-    """Say where the tour is, and take the time."""
+    """Print the stage of the tour, and measure its time."""
     _say(f"{name} …\n")
     start = time.perf_counter()
     yield

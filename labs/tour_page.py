@@ -1,4 +1,4 @@
-"""The page of the tour: one HTML file that needs nothing else."""
+"""Write the page of the tour, one HTML file that needs no other file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _HUES = ("#3b82f6", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#14b8a6")
 
 @dataclass
 class Tour:
-    """All that the page shows."""
+    """Everything that the page shows."""
 
     text_bytes: int = 0
     tokens: int = 0
@@ -60,16 +60,16 @@ class Tour:
     metrics: dict[int, dict[str, float]] = field(default_factory=dict)
     samples: dict[float, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    """How long each stop took."""
+    """The time of each stage."""
 
 
 def page(tour: Tour) -> str:
-    """Put everything on one page."""
+    """Return the page as HTML."""
     last = tour.metrics[max(tour.metrics)]
     loss = last["validation_loss"]
     facts = {
         "bytes of stories": f"{tour.text_bytes:,}",
-        "tokens of 1,000 kinds": f"{tour.tokens:,}",
+        "tokens, from a vocabulary of 1,000": f"{tour.tokens:,}",
         "bytes per token": f"{tour.text_bytes / tour.tokens:.2f}",
         "parameters": f"{tour.parameters:,}",
         "nats per token without context (unigram entropy)": f"{tour.unigram:.2f}",
@@ -85,17 +85,18 @@ def page(tour: Tour) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>From a text to a model that writes</title><style>{_STYLE}</style></head><body><main>
 <h1>From a text to a model that writes</h1>
-<p class="soft">Every piece on this page is your own code: the vocabulary, the model, the loss, the
-optimizer, the words at the end.</p>
+<p class="soft">Your own code made everything on this page: the vocabulary, the model, the loss, the
+optimizer, and the words at the end.</p>
 <div class="facts">{_facts(facts)}</div>
 <h2>The text becomes tokens</h2>
 <p class="tokens">{_coloured(tour.pieces)}</p>
-<p>Each colour is one token. What often stands together has become one; the longest are:</p>
+<p>Each colour is one token. Characters that often occur together have become one token. The longest
+tokens are:</p>
 <p class="words">{_words(tour.longest)}</p>
 <h2>The model learns</h2>
-<p>Who knows only how often each token comes pays {tour.unigram:.2f} nats a token. The model has
-come down to {loss:.2f}, so it uses what stands before: it chooses among
-{math.exp(loss):.1f} tokens, as it were, not {math.exp(tour.unigram):.0f}.</p>
+<p>A model that knows only the frequency of each token has a loss of {tour.unigram:.2f} nats per
+token. Your model has reached {loss:.2f} nats, so it uses the tokens before. This is as if it chose
+among {math.exp(loss):.1f} equally likely tokens, not {math.exp(tour.unigram):.0f}.</p>
 <figure>{_curve(tour)}</figure>
 <h2>The model writes</h2>
 {samples}
@@ -124,7 +125,7 @@ def _words(words: Iterable[str]) -> str:
 
 
 def _curve(tour: Tour) -> str:
-    """Training and validation loss over the steps, above the two lines they are held against."""
+    """Draw training and validation loss over the steps, with two losses to compare them with."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -138,7 +139,7 @@ def _curve(tour: Tour) -> str:
             axes.plot(steps, losses, style, markersize=4, linewidth=1.2, label=label)
         lines = {"unigram entropy": tour.unigram}
         if tour.config is not None:
-            lines["all tokens alike"] = math.log(tour.config.vocab_size)
+            lines["all tokens equally likely"] = math.log(tour.config.vocab_size)
         for label, height in lines.items():
             axes.axhline(height, color="#888", linestyle="--", linewidth=0.9)
             axes.annotate(

@@ -3,9 +3,9 @@
     python -m labs.trace_shapes
     python -m labs.trace_shapes --hidden_size 96 --num_hidden_layers 3
 
-The second line makes every hidden state 96 wide and adds a block, which is one more stop on the
-way; the logits stay as wide as the vocabulary. Guess each shape before you look. The picture shows
-the residual stream: what the blocks read from it, and what they add to it.
+The second command makes every hidden state 96 features wide and adds a block. The logits stay as
+wide as the vocabulary. Guess each shape before you look. The picture shows what the blocks read
+from the residual stream and what they add to it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Anatomy:
-    """Where the parts of a model are, as dotted names; those of a block from the block on."""
+    """The dotted names of a model's submodules; those of a block are relative to the block."""
 
     embedding: str
     blocks: str
@@ -42,7 +42,7 @@ class Anatomy:
 
 @dataclass(frozen=True)
 class Stop:
-    """A place on the way, and the shape that came by."""
+    """A named point in the model, and the shape of the tensor there."""
 
     name: str
     shape: Shape
@@ -61,10 +61,10 @@ CAUSAL_LM = replace(
 
 
 def trace(model: nn.Module, anatomy: Anatomy, input_ids: Tensor) -> list[Stop]:
-    """Run the model once, and note the shapes in the order in which they come by.
+    """Run the model once, and record the shapes in the order in which they occur.
 
     Raises:
-        LabError: the model lacks a part, or doesn't call it.
+        LabError: the model lacks a submodule, or doesn't call it as a module.
     """
     table = _part(model, f"{anatomy.embedding}.weight")
     stops = [
@@ -110,14 +110,14 @@ def trace(model: nn.Module, anatomy: Anatomy, input_ids: Tensor) -> list[Stop]:
             hook.remove()
     if len(stops) < expected:
         raise LabError(
-            f"only {len(stops)} of {expected} stops were passed: call the parts of your blocks as "
-            "self.attn(x), not as self.attn.forward(x), or no hook can see them"
+            f"only {len(stops)} of {expected} shapes were recorded: call the submodules of your "
+            "blocks as self.attn(x), not as self.attn.forward(x), which runs no hooks"
         )
     return stops
 
 
 def lab(chosen: argparse.Namespace) -> None:
-    """Trace the model that was chosen, and draw its stream."""
+    """Trace the chosen model, and draw its stream."""
     torch.manual_seed(chosen.seed)
     shape = (chosen.batch_size, chosen.seq_len)
     input_ids = torch.randint(chosen.vocab_size, shape)
@@ -136,12 +136,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--model",
         choices=_MODELS,
         default="transformer_lm",
-        help="which model: that of §2.12, or that of §5.10 (default: transformer_lm)",
+        help="the model of §2.12 or that of §5.10 (default: transformer_lm)",
     )
     for name, default, text in (
         ("hidden_size", 64, "width of the residual stream"),
         ("num_hidden_layers", 2, "number of blocks"),
-        ("num_attention_heads", 4, "number of heads; divides hidden_size"),
+        ("num_attention_heads", 4, "number of heads, a divisor of hidden_size"),
         ("num_key_value_heads", 2, "number of key/value heads of causal_lm"),
         ("vocab_size", 6400, "number of tokens"),
         ("batch_size", 2, "number of sequences"),
@@ -191,7 +191,7 @@ _MODELS: dict[str, Callable[[argparse.Namespace], tuple[nn.Module, Anatomy]]] = 
 
 
 def _hidden_features(hidden_size: int) -> int:
-    """Eight thirds of the width, rounded up to a multiple of 64."""
+    """Return eight thirds of the width, rounded up to a multiple of 64."""
     return -(-8 * hidden_size // 3 // 64) * 64
 
 
@@ -210,7 +210,7 @@ def _part(model: nn.Module, name: str) -> Any:
             part = part[int(step)] if step.isdigit() else getattr(part, step)
         except (AttributeError, IndexError):
             raise LabError(
-                f"{type(model).__name__} has no {name}; the handout says what its parts are called"
+                f"{type(model).__name__} has no {name}; name its submodules as the handout does"
             ) from None
     return part
 

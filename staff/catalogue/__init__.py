@@ -1,20 +1,21 @@
-"""The catalogue: what students write, wrong and right, as small patches on the solution.
+"""The catalogue: wrong and right ways to write the solution, as small patches on it.
 
 `mistakes/<task>.toml` holds the wrong ways, each with a sentence for the student and a question
-that leads to it; `alternates/<task>.toml` holds the right ones. `patches` reads and applies them.
-The suite is judged by both: every mistake must lose points, every alternate must keep them.
+that leads to the cause. `alternates/<task>.toml` holds the right ones. `patches` reads and applies
+them. Both judge the suite: every mistake must lose points, and every alternate must keep them.
 
-An entry with one edit, here in the first file that the rubric names for the task:
+This entry has one edit, in the first file that the rubric names for the task:
 
     [[mistake]]
     id = "rmsnorm-axis-not-kept"
     shows = "value"
-    sentence = "the mean loses its axis, and the division lines tokens up with features"
-    nudge = "What is the shape of your mean, and which axes of x does it meet?"
+    sentence = "the mean loses its axis, so that the division matches tokens with features"
+    nudge = "What is the shape of your mean, and which axes of x is it matched with?"
     find = "wide.square().mean(dim=-1, keepdim=True)"
     replace = "wide.square().mean(dim=-1)"
 
-In place of `find` and `replace`, `symbol = "RMSNorm.forward"` and `body` replace the body of a
-function. Another file is named by `file = "cs336_basics/config.py"` beside `find`, or by
-`symbol = "cs336_basics.config:read_config"`. Several edits stand in `[[mistake.edits]]` tables.
+`symbol = "RMSNorm.forward"` with `body`, in place of `find` and `replace`, replaces the body of a
+function. `file = "cs336_basics/config.py"` beside `find` names another file, and so does
+`symbol = "cs336_basics.config:read_config"`. Several edits are written as `[[mistake.edits]]`
+tables.
 """

@@ -1,8 +1,7 @@
-"""Edits: changes to single files of a submission, which a patch is made of.
+"""Edits: the changes to single files that make up a patch.
 
-An edit names its place by the text that stands there, or by the function whose body it replaces,
-never by line number: when the solution changes under an edit, the edit fails aloud instead of
-changing something else.
+An edit names the text that it replaces, or the function whose body it replaces, and never a line
+number. If the solution has changed, the edit raises an error and does not change something else.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tests.harness.errors import HarnessError
 
 
 class PatchError(HarnessError):
-    """A patch can't be read or doesn't fit: its name, the file, and what was found."""
+    """A patch can't be read or doesn't fit; the text names the patch, the file and the reason."""
 
 
 class TextEdit(msgspec.Struct, frozen=True):
@@ -27,18 +26,18 @@ class TextEdit(msgspec.Struct, frozen=True):
     file: str
     """Path from the submission's root, with forward slashes."""
     find: str
-    """What stands there now; it must occur exactly once in the file."""
+    """The text to replace; it must occur exactly once in the file."""
     replace: str
-    """What stands there afterwards."""
+    """The text that replaces it."""
 
 
 class BodyEdit(msgspec.Struct, frozen=True):
-    """An edit that gives a function another body; its signature and docstring stay."""
+    """An edit that replaces the body of a function and keeps its signature and docstring."""
 
     file: str
     """Path from the submission's root, with forward slashes."""
     symbol: str
-    """The function, as `Class.method`."""
+    """The name of the function, such as `Class.method`."""
     body: str
     """Its new body, without indentation."""
 
@@ -47,15 +46,15 @@ Edit = TextEdit | BodyEdit
 
 
 def apply(edits: Iterable[Edit], folder: Path, patch: str = "patch") -> None:
-    """Make the edits, one after the other, in the files of a submission.
+    """Apply the edits, one after another, to the files of a submission.
 
     Args:
-        edits: the edits; a later one meets what an earlier one left.
+        edits: the edits; each one sees the changes of those before it.
         folder: the submission, which is changed in place.
-        patch: the name that an error speaks of.
+        patch: the name of the patch for error messages.
 
     Raises:
-        PatchError: an edit's place is missing, or there are several.
+        PatchError: the text or function of an edit is missing, or it occurs several times.
     """
     for edit in edits:
         path = folder / edit.file
@@ -69,7 +68,10 @@ def apply(edits: Iterable[Edit], folder: Path, patch: str = "patch") -> None:
 
 
 def write_over(path: Path, text: str) -> None:
-    """Give a module of a laid-out submission other text; its file may be linked to another's."""
+    """Replace the text of a module and delete its bytecode.
+
+    The file may be a hard link to the file of another submission, so it is unlinked first.
+    """
     path.unlink()
     path.write_text(text, encoding="utf-8", newline="\n")
     for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
@@ -77,7 +79,7 @@ def write_over(path: Path, text: str) -> None:
 
 
 class _MisfitError(Exception):
-    """The place of an edit isn't there exactly once; the text says what was found."""
+    """The text or function of an edit doesn't occur exactly once; the message says how often."""
 
 
 def _edited(text: str, edit: Edit) -> str:
@@ -92,7 +94,7 @@ def _with_body(text: str, name: str, body: str) -> str:
     function = _function(text, name)
     first = function.body[0]
     if first.lineno == function.lineno:
-        raise _MisfitError(f"the body of {name} stands on the line of its signature")
+        raise _MisfitError(f"the body of {name} is on the line of its signature")
     has_docstring = ast.get_docstring(function, clean=False) is not None
     start = (first.end_lineno or first.lineno) if has_docstring else first.lineno - 1
     lines = text.split("\n")

@@ -1,9 +1,9 @@
 """Patches: small named edits that make the solution wrong, or write it differently.
 
-A patch is data, so that a person can read what a student wrote beside what it should have been.
-A file of the catalogue holds the patches of one task, and its name says which. An entry states what
-makes it differ from its neighbours and nothing else: its edits are in the first file of the task
-unless they name another, and a patch of one edit has that edit's fields itself.
+A patch is data, so that a person can read the changed code beside the original code. Each file of
+the catalogue is named after a task and holds its patches. An entry leaves out what is the same
+everywhere: an edit without `file` is in the first file of the task, and an entry with one edit has
+the fields of the edit itself.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ class Mistake(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     """The task whose points it must lose."""
     shows: Literal["value", "property", "error"]
-    """`value`: some input gives a clearly different tensor. `property`: no saved tensor shows it,
-    a property test or a probe does. `error`: the code raises where it should work."""
+    """`value`: some input gives a clearly different tensor. `property`: no saved tensor shows the
+    mistake, but a property test or a probe does. `error`: the code raises an error but should
+    not."""
     sentence: str
-    """Completes "This is what comes out when …"."""
+    """The mistake as a clause; it completes "This is what comes out when …"."""
     nudge: str
-    """A question that leads the student to it without giving it away."""
+    """A question that leads the student to the cause without giving it away."""
     edits: tuple[Edit, ...]
 
 
@@ -48,7 +49,7 @@ class Alternate(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     task: str
     sentence: str
-    """How it is written."""
+    """How the code is written, as a clause."""
     edits: tuple[Edit, ...]
 
 
@@ -95,14 +96,14 @@ def patched(
         patches: what to apply, in this order.
         solution: the submission to start from.
         destination: the new folder.
-        link: share what stays as it is, bytecode too, with `solution`, which must hold nothing
-            else: for folders that nobody writes to.
+        link: whether to share unchanged files, bytecode included, with `solution` by hard links.
+            `solution` must then hold no other files, and nobody may write to the new folder.
 
     Raises:
         PatchError: the destination exists already, or a patch doesn't fit.
     """
     if destination.exists():
-        raise PatchError(f"{destination.name}: exists already; name a folder that doesn't")
+        raise PatchError(f"{destination.name}: the folder exists already; name a new one")
     if link:
         shutil.copytree(solution, destination, copy_function=os.link)
     else:
@@ -118,18 +119,18 @@ class _WrittenEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """An edit as a file of the catalogue writes it."""
 
     file: str | None = None
-    """Left out where it is the first file of the task."""
+    """The path of the file; None means the first file of the task."""
     find: str | None = None
     replace: str | None = None
     symbol: str | None = None
-    """`Class.method` in the first file of the task, or `package.module:Class.method` elsewhere."""
+    """`Class.method` in the first file of the task, or `package.module:Class.method` in another."""
     body: str | None = None
 
     def resolved(self, default: str) -> Edit:
-        """The edit with its file, which is `default` where none is written.
+        """Return the edit with its file, which is `default` if none is written.
 
         Raises:
-            ValueError: the fields don't make an edit, or the default is written.
+            ValueError: the fields don't form an edit, or they name the default file.
         """
         file, name = self.file, self.symbol
         if name is not None and ":" in name:
@@ -147,7 +148,7 @@ class _WrittenEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class _Entry(_WrittenEdit, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A patch as its file writes it: a single edit in the entry itself, several in `edits`."""
+    """A patch as its file writes it, with one edit in the entry itself or several in `edits`."""
 
     id: str
     sentence: str
@@ -193,9 +194,9 @@ def _tables(path: Path, heading: str) -> list[dict[str, object]]:
 def _edits(entry: _Entry, default: str) -> tuple[Edit, ...]:
     inline = any(getattr(entry, field) is not None for field in _WrittenEdit.__struct_fields__)
     if inline and entry.edits:
-        raise ValueError("an edit stands in the entry and others in tables: put all in tables")
+        raise ValueError("one edit is in the entry and others are in tables: put all in tables")
     if not inline and not entry.edits:
         raise ValueError("it has no edit")
     if len(entry.edits) == 1:
-        raise ValueError("its only edit stands in a table: put it in the entry")
+        raise ValueError("its only edit is in a table: put it in the entry")
     return tuple(edit.resolved(default) for edit in entry.edits or (entry,))

@@ -35,10 +35,10 @@ REFUSED = {
         BODY.replace("lines", "cs336_basics.train_bpe:lines"),
         OMIT,
     ),
-    "one edit in a table": (TABLE + FIND, "its only edit stands in a table: put it in the entry"),
+    "one edit in a table": (TABLE + FIND, "its only edit is in a table: put it in the entry"),
     "an edit beside tables": (
         FIND + (TABLE + FIND) * 2,
-        "an edit stands in the entry and others in tables: put all in tables",
+        "one edit is in the entry and others are in tables: put all in tables",
     ),
     "an unknown field": ('note = "x"\n' + FIND, "Object contains unknown field `note`"),
     "the task, which the file's name gives": (

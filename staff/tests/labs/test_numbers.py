@@ -112,7 +112,7 @@ def test_an_attention_that_goes_another_way(lab: RunLab, tmp_path: Path) -> None
     text = text.replace("heads = scaled_dot_product_attention(", "heads = _mine(")
     text += "\n\n_mine = scaled_dot_product_attention\n"
     folder = submission(tmp_path / "it", {file: text})
-    with pytest.raises(SystemExit, match="nothing to see"):
+    with pytest.raises(SystemExit, match="no attention weights were recorded"):
         lab("attention_map", of=folder)
 
 

@@ -46,5 +46,5 @@ def test_a_block_that_no_hook_sees(lab: RunLab, tmp_path: Path) -> None:
     file = "cs336_basics/transformer.py"
     text = (SOLUTION / file).read_text("utf-8").replace("self.attn(", "self.attn.forward(")
     folder = submission(tmp_path / "it", {file: text})
-    with pytest.raises(SystemExit, match="only 14 of 16 stops were passed"):
+    with pytest.raises(SystemExit, match="only 14 of 16 shapes were recorded"):
         lab("trace_shapes", of=folder)
