@@ -17,6 +17,7 @@ from staff.grader.grade import read_grade
 from staff.paths import ROOT, SOLUTION
 from staff.release import stubs
 from staff.tests.support import BONUS, POINTS
+from tests.harness.fixtures import FORMAT, MANIFEST
 from tests.harness.results import points_text
 from tests.harness.rubric import read_rubric
 
@@ -104,7 +105,7 @@ def test_fixtures_that_are_not_there(run, tmp_path: Path) -> None:
     """Catches a class that is graded to the end before the missing cases are noticed."""
     status, _, error = run("grade", SOLUTION, "--fixtures", tmp_path)
     assert status == 2
-    assert error.startswith(f"cs336: {tmp_path}/SHA256SUMS cannot be read; run `git checkout")
+    assert error.startswith(f"cs336: {tmp_path}/manifest.json cannot be read (No such file")
     assert error.count("\n") == 1
 
 
@@ -172,7 +173,7 @@ def test_stubs_out_of_step(run, unstarted, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(("lines", "status"), [([], 0), (["a: answers [0, 1] change", "b"], 1)])
 def test_fixtures_check_and_diff(run, monkeypatch: pytest.MonkeyPatch, lines, status) -> None:
     """Catches a check that finds changes and passes, and brackets that are taken for markup."""
-    monkeypatch.setattr(diff, "differences", lambda _folder, _sample=1: iter(lines))
+    monkeypatch.setattr(diff, "differences", lambda *_: iter(lines))
     checked, out, _ = run("fixtures", "check")
     assert checked == status
     last = "2 differences · run `cs336 fixtures build` to accept them"
@@ -186,16 +187,35 @@ def test_fixtures_check_and_diff(run, monkeypatch: pytest.MonkeyPatch, lines, st
 def test_fixtures_build(run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Catches files that are written elsewhere than asked, or a seed that is not passed on."""
     seeds = []
-    monkeypatch.setattr(
-        build,
-        "build_files",
-        lambda _, seed, *_others: seeds.append(seed) or {"a": b"x" * 1500},
-    )
-    status, out, _ = run("fixtures", "build", "--out", tmp_path / "new", "--seed", "7")
+    manifest = json.dumps({"format": FORMAT, "tasks": {}}).encode()
+
+    def make(_: Path, seed: str, *_others: object, into: Path) -> dict[str, bytes]:
+        seeds.append((seed, into))
+        return {"a": b"x" * 1500, MANIFEST: manifest}
+
+    monkeypatch.setattr(build, "build_files", make)
+    new = tmp_path / "new"
+    status, out, _ = run("fixtures", "build", "--all", "--out", new, "--seed", "7")
     assert status == 0
-    assert out.replace("\n", "") == f"wrote 1 files, 2 kB, to {tmp_path}/new/"
-    assert (tmp_path / "new/a").read_bytes() == b"x" * 1500
-    assert seeds == ["7"]
+    assert out.replace("\n", "") == f"wrote 2 files, 2 kB, to {new}/"
+    assert (new / "a").read_bytes() == b"x" * 1500
+    assert seeds == [("7", new)]
+
+
+def test_a_build_with_nothing_to_do(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a build of minutes though no source has changed."""
+    monkeypatch.setattr(build, "stale_tasks", lambda _: {})
+    monkeypatch.setattr(build, "build_files", lambda *_: pytest.fail("something was built"))
+    status, out, _ = run("fixtures", "build")
+    assert status == 0
+    assert "--all" in out
+
+
+def test_a_part_that_is_not_there(run) -> None:
+    """Catches an audit of everything where a part is asked for that doesn't exist."""
+    status, out, error = run("audit", "--part", "9")
+    assert (status, out, error.count("\n")) == (2, "", 1)
+    assert "part 9" in error
 
 
 def test_a_build_that_fails_is_one_line(
@@ -203,7 +223,7 @@ def test_a_build_that_fails_is_one_line(
 ) -> None:
     """Catches a traceback where oracle and solution disagree, or files written all the same."""
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise draft.BuildError("rope · test_x · case [a]: 1e-3 off")
 
     monkeypatch.setattr(build, "build_files", fail)

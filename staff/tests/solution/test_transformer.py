@@ -50,7 +50,7 @@ def test_gradients(name: str) -> None:
 
 
 def test_first_weights() -> None:
-    """Catches a layer that is initialised anew in the model, tied to another, or drawn as another."""
+    """Catches a layer of the model that starts with other weights, or shares those of another."""
     d_model, d_ff, vocab = 64, 192, 500
     model = TransformerLM(vocab, 8, d_model, 2, 4, d_ff, 10000.0)
     stds = dict.fromkeys(("w1", "w2", "w3"), math.sqrt(2 / (d_model + d_ff)))
