@@ -117,9 +117,10 @@ def test_only_the_glue_is_missing(runs):
     """Catches a student whose module works and who is sent back to it."""
     run = runs["glue"]
     assert run.status == 1
-    assert "`RotaryEmbedding` answers; fill in `run_rope` in adapters.py" in run.text
+    assert "`RotaryEmbedding` is written; fill in `run_rope` in adapters.py" in run.text
     step = (
-        "Next: linear · handout §2.1 · `Linear` answers; fill in `run_linear` in adapters.py, then"
+        "Next: linear · handout §2.1 · "
+        "`Linear` is written; fill in `run_linear` in adapters.py, then"
     )
     assert step in run.text
     assert points(run, "rope")[0] == "○"
