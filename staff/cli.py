@@ -19,7 +19,7 @@ from staff.grader.scratch.model import Policy
 from staff.paths import ROOT, SOLUTION
 from tests.harness.diagnosis import Hints
 from tests.harness.errors import HarnessError
-from tests.harness.fixtures import FIXTURES
+from tests.harness.fixtures import FIXTURES, MANIFEST
 from tests.harness.rubric import read_rubric
 from tests.harness.terminal import as_ascii
 
@@ -140,7 +140,8 @@ def build(
             return
         console.print(f"{len(tasks)} of {len(rubric.tasks)} files are stale: {', '.join(tasks)}")
     with _Progress("building") as progress:
-        files = build_files(out, seed, progress.say, tasks, sample)
+        reference = out if (out / MANIFEST).is_file() else FIXTURES
+        files = build_files(reference, seed, progress.say, tasks, sample, into=out)
     write_files(files, out)
     size = sum(len(content) for content in files.values())
     console.print(f"wrote {len(files)} files, {size / 1000:.0f} kB, to {out}/")

@@ -1,74 +1,32 @@
 """Patches: small named edits that make the solution wrong, or write it differently.
 
 A patch is data, so that a person can read what a student wrote beside what it should have been.
-Its edits name their place by the text that stands there, or by the function whose body they
-replace, never by line number: when the solution changes under a patch, the patch fails aloud
-instead of editing something else.
+A file of the catalogue holds the patches of one task, and its name says which. An entry states what
+makes it differ from its neighbours and nothing else: its edits are in the first file of the task
+unless they name another, and a patch of one edit has that edit's fields itself.
 """
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
-import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
 
-from tests.harness.errors import HarnessError
+from staff.catalogue.edits import BodyEdit, Edit, PatchError, TextEdit, apply
+from tests.harness.rubric import read_rubric
 from tests.harness.submission import PACKAGE
 
 FOLDER = Path(__file__).parent
 
-_File = TypeVar("_File", bound="_MistakeFile | _AlternateFile")
+_AnyEntry = TypeVar("_AnyEntry", bound="_Entry")
 
 
-class PatchError(HarnessError):
-    """A patch can't be read or doesn't fit: its name, the file, and what was found."""
-
-
-class Edit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One change to one file: either `file`, `find` and `replace`, or `symbol` and `body`."""
-
-    file: str | None = None
-    """Path from the submission's root, with forward slashes."""
-    find: str | None = None
-    """What stands there now; it must occur exactly once in the file."""
-    replace: str | None = None
-    """What stands there afterwards."""
-    symbol: str | None = None
-    """The function to rewrite, as `package.module:Class.method`."""
-    body: str | None = None
-    """Its new body, without indentation; signature and docstring stay."""
-
-    def __post_init__(self) -> None:
-        """Refuse a mixture of the two forms.
-
-        Raises:
-            ValueError: the edit is neither of the two forms, or names nothing to look for.
-        """
-        text_form = (self.file, self.find, self.replace)
-        body_form = (self.symbol, self.body)
-        for this, other in ((text_form, body_form), (body_form, text_form)):
-            if None not in this and other.count(None) == len(other):
-                break
-        else:
-            raise ValueError("an edit has either file, find and replace, or symbol and body")
-        if self.find == "" or (self.symbol is not None and ":" not in self.symbol):
-            raise ValueError("find must not be empty, and symbol reads package.module:Name")
-
-    @property
-    def path(self) -> str:
-        """The file that is changed, from the submission's root, with forward slashes."""
-        module = (self.symbol or "").partition(":")[0]
-        return self.file or module.replace(".", "/") + ".py"
-
-
-class Mistake(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Mistake(msgspec.Struct, frozen=True, kw_only=True):
     """A patch that makes the solution wrong."""
 
     id: str
@@ -77,8 +35,6 @@ class Mistake(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     shows: Literal["value", "property", "error"]
     """`value`: some input gives a clearly different tensor. `property`: no saved tensor shows it,
     a property test or a probe does. `error`: the code raises where it should work."""
-    source: str
-    """Where it was seen."""
     sentence: str
     """Completes "This is what comes out when …"."""
     nudge: str
@@ -86,7 +42,7 @@ class Mistake(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     edits: tuple[Edit, ...]
 
 
-class Alternate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Alternate(msgspec.Struct, frozen=True, kw_only=True):
     """A patch that keeps the solution right but writes it differently."""
 
     id: str
@@ -99,31 +55,23 @@ class Alternate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 Patch = Mistake | Alternate
 
 
-class _MistakeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    mistake: tuple[Mistake, ...]
-
-    @property
-    def patches(self) -> tuple[Mistake, ...]:
-        return self.mistake
-
-
-class _AlternateFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    alternate: tuple[Alternate, ...]
-
-    @property
-    def patches(self) -> tuple[Alternate, ...]:
-        return self.alternate
-
-
 def load_mistakes(folder: Path = FOLDER / "mistakes") -> tuple[Mistake, ...]:
     """Read every mistake, sorted by task and otherwise in the order of the files.
 
     Raises:
         PatchError: a file is not as it should be, or an id occurs twice.
     """
-    files = [(path, _decoded(path, _MistakeFile)) for path in sorted(folder.glob("*.toml"))]
-    _check(files)
-    return tuple(mistake for _, file in files for mistake in file.patches)
+    return tuple(
+        Mistake(
+            id=entry.id,
+            task=task,
+            shows=entry.shows,
+            sentence=entry.sentence,
+            nudge=entry.nudge,
+            edits=edits,
+        )
+        for task, entry, edits in _read(folder, "mistake", _MistakeEntry)
+    )
 
 
 def load_alternates(folder: Path = FOLDER / "alternates") -> tuple[Alternate, ...]:
@@ -132,39 +80,10 @@ def load_alternates(folder: Path = FOLDER / "alternates") -> tuple[Alternate, ..
     Raises:
         PatchError: a file is not as it should be, or an id occurs twice.
     """
-    files = [(path, _decoded(path, _AlternateFile)) for path in sorted(folder.glob("*.toml"))]
-    _check(files)
-    return tuple(alternate for _, file in files for alternate in file.patches)
-
-
-def apply(edits: Iterable[Edit], folder: Path, patch: str = "patch") -> None:
-    """Make the edits, one after the other, in the files of a submission.
-
-    Args:
-        edits: the edits; a later one meets what an earlier one left.
-        folder: the submission, which is changed in place.
-        patch: the name that an error speaks of.
-
-    Raises:
-        PatchError: an edit's place is missing, or there are several.
-    """
-    for edit in edits:
-        file, path = edit.path, folder / edit.path
-        if not path.is_file():
-            raise PatchError(f"{patch}: {file}: there is no such file")
-        try:
-            text = _edited(path.read_text(encoding="utf-8"), edit)
-        except _MisfitError as misfit:
-            raise PatchError(f"{patch}: {file}: {misfit}") from None
-        write_over(path, text)
-
-
-def write_over(path: Path, text: str) -> None:
-    """Give a module of a laid-out submission other text; its file may be linked to another's."""
-    path.unlink()
-    path.write_text(text, encoding="utf-8", newline="\n")
-    for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
-        compiled.unlink()
+    return tuple(
+        Alternate(id=entry.id, task=task, sentence=entry.sentence, edits=edits)
+        for task, entry, edits in _read(folder, "alternate", _Entry)
+    )
 
 
 def patched(
@@ -195,66 +114,88 @@ def patched(
     return destination
 
 
-class _MisfitError(Exception):
-    """The place of an edit isn't there exactly once; the text says what was found."""
+class _WrittenEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An edit as a file of the catalogue writes it."""
+
+    file: str | None = None
+    """Left out where it is the first file of the task."""
+    find: str | None = None
+    replace: str | None = None
+    symbol: str | None = None
+    """`Class.method` in the first file of the task, or `package.module:Class.method` elsewhere."""
+    body: str | None = None
+
+    def resolved(self, default: str) -> Edit:
+        """The edit with its file, which is `default` where none is written.
+
+        Raises:
+            ValueError: the fields don't make an edit, or the default is written.
+        """
+        file, name = self.file, self.symbol
+        if name is not None and ":" in name:
+            module, _, name = name.partition(":")
+            file = module.replace(".", "/") + ".py"
+        if file == default:
+            raise ValueError(f"{default} is the first file of the task: leave it out")
+        match self:
+            case _WrittenEdit(find=str(find), replace=str(replace), symbol=None, body=None):
+                if find:
+                    return TextEdit(file or default, find, replace)
+            case _WrittenEdit(file=None, find=None, replace=None, body=str(body)) if name:
+                return BodyEdit(file or default, name, body)
+        raise ValueError("an edit has either find (not empty) and replace, or symbol and body")
 
 
-def _decoded(path: Path, kind: type[_File]) -> _File:
-    try:
-        return msgspec.toml.decode(path.read_bytes(), type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise PatchError(f"{path.name}: {error}") from error
+class _Entry(_WrittenEdit, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A patch as its file writes it: a single edit in the entry itself, several in `edits`."""
+
+    id: str
+    sentence: str
+    edits: tuple[_WrittenEdit, ...] = ()
 
 
-def _check(files: Sequence[tuple[Path, _MistakeFile | _AlternateFile]]) -> None:
-    for path, file in files:
-        for patch in file.patches:
-            if patch.task != path.stem:
-                raise PatchError(f"{patch.id}: {path.name}: its task is {patch.task}")
-            if not patch.edits:
-                raise PatchError(f"{patch.id}: {path.name}: it has no edits")
-    counts = Counter(patch.id for _, file in files for patch in file.patches)
-    for name, count in counts.items():
+class _MistakeEntry(_Entry, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    shows: Literal["value", "property", "error"]
+    nudge: str
+
+
+def _read(
+    folder: Path, heading: str, kind: type[_AnyEntry]
+) -> list[tuple[str, _AnyEntry, tuple[Edit, ...]]]:
+    rubric, found = read_rubric(), []
+    for path in sorted(folder.glob("*.toml")):
+        if path.stem not in rubric.by_id:
+            raise PatchError(f"{path.name}: its name must be that of a task")
+        default = rubric.task(path.stem).files[0]
+        for number, fields in enumerate(_tables(path, heading), 1):
+            try:
+                entry = msgspec.convert(fields, kind)
+                found.append((path.stem, entry, _edits(entry, default)))
+            except ValueError as error:
+                name = fields.get("id", f"{heading} {number}")
+                raise PatchError(f"{name}: {path.name}: {error}") from error
+    for name, count in Counter(entry.id for _, entry, _ in found).items():
         if count > 1:
             raise PatchError(f"{name}: this id is found {count} times")
+    return found
 
 
-def _edited(text: str, edit: Edit) -> str:
-    if edit.symbol is not None and edit.body is not None:
-        return _with_body(text, edit.symbol.partition(":")[2], edit.body)
-    find, replace = edit.find or "", edit.replace or ""
-    if (count := text.count(find)) != 1:
-        raise _MisfitError(f"found {count} times: {_first_line(find)}")
-    return text.replace(find, replace)
+def _tables(path: Path, heading: str) -> list[dict[str, object]]:
+    try:
+        content = msgspec.toml.decode(path.read_bytes(), type=dict[str, list[dict[str, object]]])
+    except ValueError as error:
+        raise PatchError(f"{path.name}: {error}") from error
+    if set(content) != {heading}:
+        raise PatchError(f"{path.name}: it must hold [[{heading}]] tables and nothing else")
+    return content[heading]
 
 
-def _with_body(text: str, name: str, body: str) -> str:
-    function = _function(text, name)
-    first = function.body[0]
-    if first.lineno == function.lineno:
-        raise _MisfitError(f"the body of {name} stands on the line of its signature")
-    has_docstring = ast.get_docstring(function, clean=False) is not None
-    start = (first.end_lineno or first.lineno) if has_docstring else first.lineno - 1
-    lines = text.split("\n")
-    indented = textwrap.indent(body.strip("\n"), " " * first.col_offset)
-    return "\n".join([*lines[:start], *indented.split("\n"), *lines[function.end_lineno :]])
-
-
-def _function(text: str, name: str) -> ast.FunctionDef:
-    nodes: list[ast.AST] = [ast.parse(text)]
-    for part in name.split("."):
-        nodes = [
-            child
-            for node in nodes
-            for child in getattr(node, "body", [])
-            if isinstance(child, ast.ClassDef | ast.FunctionDef) and child.name == part
-        ]
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
-    if len(functions) != 1:
-        raise _MisfitError(f"found {len(functions)} times: function {name}")
-    return functions[0]
-
-
-def _first_line(text: str) -> str:
-    line, _, rest = text.strip("\n").partition("\n")
-    return f"{line.strip()} …" if rest else line.strip()
+def _edits(entry: _Entry, default: str) -> tuple[Edit, ...]:
+    inline = any(getattr(entry, field) is not None for field in _WrittenEdit.__struct_fields__)
+    if inline and entry.edits:
+        raise ValueError("an edit stands in the entry and others in tables: put all in tables")
+    if not inline and not entry.edits:
+        raise ValueError("it has no edit")
+    if len(entry.edits) == 1:
+        raise ValueError("its only edit stands in a table: put it in the entry")
+    return tuple(edit.resolved(default) for edit in entry.edits or (entry,))

@@ -9,14 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import torch
 
 import tests
-from staff.grader.grade import Grade, SuiteRun
+from staff.grader.grade import Grade
 from staff.paths import ROOT, SOLUTION
-from tests.harness.results import State, SuiteResult, TaskResult, TestResult, points_text
+from staff.runner.jobs import SuiteRun
+from tests.harness.results import (
+    Failure,
+    State,
+    SuiteResult,
+    TaskResult,
+    TestResult,
+    points_text,
+)
 from tests.harness.rubric import Limits, Part, Rubric, Task, read_rubric
 
 _TASKS = read_rubric().tasks
@@ -128,22 +137,29 @@ def small_rubric(*, bonus: bool = False) -> Rubric:
             tests=tuple(f"test_{name}_{i}" for i in range(count)),
         )
 
-    tasks = (task("first", 3, (), 3), task("second", 1, ("first",), 1))
-    parts = (Part(1, "The part"),)
+    tasks = [task("first", 3, (), 3), task("second", 1, ("first",), 1)]
+    parts = [Part(1, "The part")]
     if bonus:
-        tasks = (*tasks, task("extra", 2, ("first",), 2, part=2))
-        parts = (*parts, Part(2, "On top", bonus=True))
-    return Rubric(title="Two", limits=Limits(60), parts=parts, tasks=tasks)
+        tasks += [task("extra", 2, ("first",), 2, part=2)]
+        parts += [Part(2, "On top", bonus=True)]
+    return Rubric(title="Two", limits=Limits(60), parts=tuple(parts), tasks=tuple(tasks))
 
 
-def task_result(task: Task, states: Sequence[State], **changes: object) -> TaskResult:
+def failure(*lines: str, **about: Any) -> Failure:
+    """A failure of these lines, the headline first, and of the other fields that are given."""
+    headline, *details = lines
+    return Failure(headline=headline, details=tuple(details), **about)
+
+
+def task_result(task: Task, states: Sequence[State], **changes: Any) -> TaskResult:
     """Make the result of a task from the states of its tests, all counted, two lines a failure."""
+    why = failure("why", "more")
     tests_of = tuple(
-        TestResult(name=name, state=state, lines=() if state is State.PASSED else ("why", "more"))
+        TestResult(name=name, state=state, failure=None if state is State.PASSED else why)
         for name, state in zip(task.tests, states, strict=True)
     )
     passed = sum(state is State.PASSED for state in states)
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "earned": task.points * passed / len(states),
         "possible": task.points,
         "state": next((s for s in _GRAVITY if s in states), State.PASSED),
@@ -163,3 +179,9 @@ def grade_of(*tasks: TaskResult, problem: str | None = None, name: str = "ada") 
     result = None if problem else suite_result(*tasks)
     run = SuiteRun(result=result, problem=problem, seconds=1.25)
     return Grade(submission=name, run=run, fixtures="fixtures")
+
+
+def result_of(grade: Grade) -> SuiteResult:
+    """The result of a submission that was graded."""
+    assert grade.run.result is not None
+    return grade.run.result

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ from tests.harness.rubric import read_rubric
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """Run the command line in this process: exit status, standard output, standard error."""
 
     def run_main(*arguments: object) -> tuple[int, str, str]:
@@ -35,13 +36,13 @@ def run(monkeypatch, capsys):
 
 
 @pytest.fixture
-def unstarted(tmp_path):
+def unstarted(tmp_path: Path):
     """A submission of stubs."""
     stubs.write(stubs.cut(SOLUTION, read_rubric()), tmp_path / "ada")
     return tmp_path / "ada"
 
 
-def test_grading(run, unstarted, tmp_path):
+def test_grading(run, unstarted, tmp_path: Path) -> None:
     """Catches a submission without a point that counts as one that could not be graded."""
     status, out, _ = run("grade", unstarted, "--out", tmp_path / "out")
     assert status == 0
@@ -60,7 +61,7 @@ def test_grading(run, unstarted, tmp_path):
     assert sum(test.get("max_score", 0) for test in scores) == POINTS
 
 
-def test_hints_are_passed_on(run, tmp_path):
+def test_hints_are_passed_on(run, tmp_path: Path) -> None:
     """Catches a mistake that is named, or drawn, though the instructor asked for less."""
     slips = [m for m in load_mistakes() if m.id == "rmsnorm-sum-over-axis-1"]
     patched(slips, SOLUTION, tmp_path / "eve")
@@ -75,7 +76,7 @@ def test_hints_are_passed_on(run, tmp_path):
     assert read_grade(tmp_path / "out/eve/grade.json").hints == "nudge"
 
 
-def test_what_could_not_be_graded(run, tmp_path):
+def test_what_could_not_be_graded(run, tmp_path: Path) -> None:
     """Catches exit status 0 for a class of which some were not graded, or a report left out."""
     (tmp_path / "bob.zip").write_bytes(b"no zip")
     with zipfile.ZipFile(tmp_path / "ada.zip", "w") as file:
@@ -90,7 +91,7 @@ def test_what_could_not_be_graded(run, tmp_path):
 
 
 @pytest.mark.parametrize("path", ["nobody", "no/such.zip"])
-def test_a_path_that_is_not_there(run, tmp_path, path):
+def test_a_path_that_is_not_there(run, tmp_path: Path, path) -> None:
     """Catches grades for those that are there while a name is misspelt, or a traceback."""
     out = tmp_path / "out"
     status, said, error = run("grade", SOLUTION, path, "--out", out)
@@ -99,7 +100,7 @@ def test_a_path_that_is_not_there(run, tmp_path, path):
     assert not out.exists()
 
 
-def test_fixtures_that_are_not_there(run, tmp_path):
+def test_fixtures_that_are_not_there(run, tmp_path: Path) -> None:
     """Catches a class that is graded to the end before the missing cases are noticed."""
     status, _, error = run("grade", SOLUTION, "--fixtures", tmp_path)
     assert status == 2
@@ -120,7 +121,7 @@ def test_fixtures_that_are_not_there(run, tmp_path):
         ),
     ],
 )
-def test_a_device_that_is_not_there(run, tmp_path, device, error):
+def test_a_device_that_is_not_there(run, tmp_path: Path, device, error) -> None:
     """Catches a class that loses every point because the machine has no GPU."""
     out = tmp_path / "out"
     status, said, told = run("grade", SOLUTION, "--device", device, "--out", out)
@@ -143,7 +144,7 @@ def test_wrong_use(run, arguments):
     assert run(*arguments)[0] == 2
 
 
-def test_stubs_in_step(run):
+def test_stubs_in_step(run) -> None:
     """Catches a check that fails on what is committed, or that rewrites it."""
     status, out, _ = run("stubs", "--check")
     assert status == 0
@@ -151,7 +152,7 @@ def test_stubs_in_step(run):
     assert out.endswith(" files, 0 rewritten\n")
 
 
-def test_stubs_out_of_step(run, unstarted, monkeypatch):
+def test_stubs_out_of_step(run, unstarted, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a check that only warns, and a cut that leaves stale files behind."""
     monkeypatch.setattr(cli, "ROOT", unstarted)
     (unstarted / "cs336_basics/old.py").write_text("")
@@ -169,7 +170,7 @@ def test_stubs_out_of_step(run, unstarted, monkeypatch):
 
 
 @pytest.mark.parametrize(("lines", "status"), [([], 0), (["a: answers [0, 1] change", "b"], 1)])
-def test_fixtures_check_and_diff(run, monkeypatch, lines, status):
+def test_fixtures_check_and_diff(run, monkeypatch: pytest.MonkeyPatch, lines, status) -> None:
     """Catches a check that finds changes and passes, and brackets that are taken for markup."""
     monkeypatch.setattr(diff, "differences", lambda _folder, _sample=1: iter(lines))
     checked, out, _ = run("fixtures", "check")
@@ -182,7 +183,7 @@ def test_fixtures_check_and_diff(run, monkeypatch, lines, status):
     assert out.splitlines() == (lines or ["a new build would change nothing"])
 
 
-def test_fixtures_build(run, monkeypatch, tmp_path):
+def test_fixtures_build(run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Catches files that are written elsewhere than asked, or a seed that is not passed on."""
     seeds = []
     monkeypatch.setattr(
@@ -197,7 +198,9 @@ def test_fixtures_build(run, monkeypatch, tmp_path):
     assert seeds == ["7"]
 
 
-def test_a_build_that_fails_is_one_line(run, monkeypatch, tmp_path):
+def test_a_build_that_fails_is_one_line(
+    run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Catches a traceback where oracle and solution disagree, or files written all the same."""
 
     def fail(*_: object) -> None:
@@ -209,7 +212,7 @@ def test_a_build_that_fails_is_one_line(run, monkeypatch, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_terminal_without_unicode():
+def test_a_terminal_without_unicode() -> None:
     """Catches a crash where the terminal's encoding lacks the signs of a table or a help text."""
     done = subprocess.run(
         [sys.executable, "-m", "staff.cli", "grade", "--help"],

@@ -21,7 +21,8 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Operator
 from cosmic_ray.plugins import get_operator, operator_names
 
-from staff.catalogue.patches import patched, write_over
+from staff.catalogue.edits import write_over
+from staff.catalogue.patches import patched
 from staff.files import quick_folder
 from staff.paths import SOLUTION
 from staff.runner.jobs import Job, run_jobs

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from staff.catalogue.patches import Mistake, PatchError, load_mistakes, patched
+from staff.catalogue.edits import PatchError
+from staff.catalogue.patches import Mistake, load_mistakes, patched
 from staff.files import quick_folder
 from staff.paths import SOLUTION
 from staff.runner.jobs import Job, Outcome, run_jobs

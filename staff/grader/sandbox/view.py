@@ -18,15 +18,14 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cach
 _GPU = ("/sys", "/etc/alternatives")
 _GPU_DEVICES = "nvidia*"
 _HARNESS = (
-    *("__init__", "annotated", "bridge", "devices", "errors", "in_process", "loading", "plain"),
-    *("recipes", "results", "rubric", "submission"),
+    *("__init__", "annotated", "bridge", "devices", "errors", "fingerprints", "in_process"),
+    *("loading", "plain", "recipes", "results", "rubric", "submission"),
 )
 _SPAWNED = (
     "staff/__init__.py",
     "staff/grader/__init__.py",
-    "staff/grader/wire.py",
-    "staff/grader/worker.py",
     "staff/grader/scratch",
+    *(f"staff/grader/worker/{name}.py" for name in ("__init__", "wire", "worker")),
     "tests/__init__.py",
     *(f"tests/harness/{name}.py" for name in _HARNESS),
     "tests/harness/probes",

@@ -1,4 +1,4 @@
-"""A checkout elsewhere on the machine, and who may run what is in it."""
+"""A checkout of the repository in another folder, and who may run what is in it."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ NAME = "Käse & Brot, 日本語"
 WITH_MOUNTS = ["unshare", "--mount", *["--map-root-user"] * (os.getuid() != 0)]
 """Gives a command a mount namespace of its own."""
 ORDINARY = 54_321
-"""A user whom nobody knows."""
+"""A user without a name or a home."""
 _PARTS = ("adapters.py", "cs336_basics", "labs", "pyproject.toml", "staff", "tests")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*")
 
@@ -61,7 +61,6 @@ class Elsewhere:
             "TMPDIR": str(self.temporary),
             "LANG": "C.UTF-8",
         }
-        identity = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         done = subprocess.run(
             command,
             cwd=self.work,
@@ -69,7 +68,9 @@ class Elsewhere:
             capture_output=True,
             timeout=300,
             check=False,
-            **identity,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
         )
         return Run(done.returncode, (done.stdout + done.stderr).decode("utf-8"))
 
@@ -81,7 +82,7 @@ class Elsewhere:
 
 @contextmanager
 def elsewhere(python: Path) -> Iterator[Elsewhere]:
-    """Copy the checkout to a folder with a name that scripts stumble over."""
+    """Copy the checkout to a folder whose name has spaces and letters that are not ASCII."""
     with TemporaryDirectory(prefix="cs336 ") as folder:
         place = Path(folder).resolve() / NAME
         checkout, environment = place / "checkout", place / "environment"

@@ -1,25 +1,28 @@
-"""A batch that is stopped: nothing is lost, and nothing is graded twice."""
+"""A batch that was stopped: no grade is lost, and none is made twice."""
+
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from staff.grader.batch import Batch, begin, finish
-from staff.grader.grade import Grade, SuiteRun, write_grade
+from staff.grader.grade import Grade, write_grade
+from staff.runner.jobs import SuiteRun
 from staff.tests.support import suite_result
 
 FRESH = Batch(seed="", cases="", sandbox="mock", hints="full", policy="report")
 
 
-def test_fresh_cases_get_a_seed_and_keep_it(tmp_path):
-    """Catches a batch that goes on with other cases than it began with."""
+def test_fresh_cases_get_a_seed_and_keep_it(tmp_path: Path) -> None:
+    """Catches a batch that goes on with another seed than it began with."""
     batch, goes_on = begin(tmp_path / "out", FRESH)
     assert not goes_on
     assert len(batch.seed) == 16
     assert begin(tmp_path / "out", FRESH) == (batch, True)
 
 
-def test_other_settings_begin_anew(tmp_path):
-    """Catches grades of two kinds in one batch."""
+def test_other_settings_begin_anew(tmp_path: Path) -> None:
+    """Catches a batch whose grades were made with different settings."""
     batch, _ = begin(tmp_path, FRESH)
     for other in ({"hints": "off"}, {"sandbox": "process"}, {"seed": "7"}, {"cases": "/cases"}):
         wanted = msgspec.structs.replace(FRESH, **other)
@@ -28,8 +31,8 @@ def test_other_settings_begin_anew(tmp_path):
         assert found.seed != batch.seed
 
 
-def test_a_finished_batch_is_over(tmp_path):
-    """Catches a second batch that takes over the grades of the first."""
+def test_a_finished_batch_is_over(tmp_path: Path) -> None:
+    """Catches a new batch that takes over the seed of a finished one."""
     batch, _ = begin(tmp_path, FRESH)
     finish(tmp_path)
     again, goes_on = begin(tmp_path, FRESH)
@@ -38,14 +41,14 @@ def test_a_finished_batch_is_over(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"seed": 1}', b"\xff"])
-def test_a_damaged_record_begins_anew(tmp_path, content):
-    """Catches a traceback over a file that a full disk has cut."""
+def test_a_damaged_record_begins_anew(tmp_path: Path, content: bytes) -> None:
+    """Catches a traceback for a `batch.json` that a full disk has cut."""
     (tmp_path / "batch.json").write_bytes(content)
     assert not begin(tmp_path, FRESH)[1]
 
 
-def test_only_the_same_submission_keeps_its_grade(tmp_path):
-    """Catches a grade that is kept though the student has handed in something else."""
+def test_only_the_same_submission_keeps_its_grade(tmp_path: Path) -> None:
+    """Catches a grade that is kept although its submission, name, seed or format has changed."""
     batch, _ = begin(tmp_path, FRESH)
     grade = Grade(
         submission="ada",

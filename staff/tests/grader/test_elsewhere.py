@@ -1,4 +1,4 @@
-"""The grader as root and as an ordinary user, in odd places, on read-only and on full disks."""
+"""The grader as root and as an ordinary user, in odd folders, on read-only and on full disks."""
 
 import os
 import shutil
@@ -69,8 +69,8 @@ def grade_there(place: Elsewhere, *, user: int | None = None, before: str = "") 
 
 @pytest.mark.skipif(not AS_ROOT, reason="not run as root")
 @needs_mounts
-def test_as_root_in_a_read_only_checkout(place):
-    """Catches bytecode or a cache in the checkout, and a path that is split at a space."""
+def test_as_root_in_a_read_only_checkout(place: Elsewhere) -> None:
+    """Catches a grader that writes to its checkout, or splits a path at a space."""
     it = f"'{place.checkout}'"
     remount = f"mount --bind {it} {it}\nmount -o remount,ro,bind {it}"
     grade_there(place, before=f"{remount}\nif touch {it}/x 2>/dev/null; then exit 9; fi")
@@ -79,8 +79,8 @@ def test_as_root_in_a_read_only_checkout(place):
 @pytest.mark.skipif(
     AS_ROOT and not FOR_ALL, reason="no Python, or no library, that an ordinary user may read"
 )
-def test_as_an_ordinary_user_who_may_not_write_to_it(place):
-    """Catches a grader that needs root, a user with a name, or a checkout of its own."""
+def test_as_an_ordinary_user_who_may_not_write_to_it(place: Elsewhere) -> None:
+    """Catches a grader that needs root, a user with a name, or write access to its checkout."""
     paths = [place.checkout, *place.checkout.rglob("*")]
     for path in paths:
         path.chmod(path.stat().st_mode & ~0o222)
@@ -103,7 +103,7 @@ def on_small_disk(place: Elsewhere, folder: Path, room: int, kept: Path) -> Run:
 
 @needs_mounts
 @pytest.mark.parametrize("room", [0, 4, 40])
-def test_a_full_disk_for_the_grades(place, tmp_path, room):
+def test_a_full_disk_for_the_grades(place: Elsewhere, tmp_path: Path, room: int) -> None:
     """Catches a traceback, half a file or exit status 0 when a disk fills up on the way."""
     folder = place.out / "full"
     folder.mkdir(exist_ok=True)
@@ -122,7 +122,7 @@ def test_a_full_disk_for_the_grades(place, tmp_path, room):
 
 
 @needs_mounts
-def test_a_full_disk_for_temporary_files(place, tmp_path):
+def test_a_full_disk_for_temporary_files(place: Elsewhere, tmp_path: Path) -> None:
     """Catches points that are lost because a copy was cut short."""
     done = on_small_disk(place, place.temporary, 40, tmp_path / "kept")
     assert done.status == 2, done.text
@@ -132,8 +132,8 @@ def test_a_full_disk_for_temporary_files(place, tmp_path):
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {"filling"}
 
 
-def test_a_sandbox_that_is_not_there(place):
-    """Catches a silent downgrade, or several lines for what one can say."""
+def test_a_sandbox_that_is_not_there(place: Elsewhere) -> None:
+    """Catches a weaker sandbox in place of the one asked for, or more than one line about it."""
     arguments = ("grade", ADA, *QUICK[:2], "--sandbox", "bwrap", "--out", place.out / "none")
     done = place.run(*arguments, path=str(place.work))
     assert (done.status, done.text) == (

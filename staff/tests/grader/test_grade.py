@@ -1,4 +1,4 @@
-"""Grading: every submission comes to a grade or a reason, and nothing around it has a say."""
+"""Grading: every submission gets a grade or a reason, whatever surrounds it."""
 
 import shutil
 from collections.abc import Iterator
@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from staff.grader import run
-from staff.grader.grade import Grade, SuiteRun
+from staff.grader.grade import Grade, Settings
 from staff.grader.intake import opened
 from staff.grader.run import Grading, grade_all, unique_names
 from staff.grader.sandbox import choose
 from staff.paths import SOLUTION
+from staff.runner.jobs import SuiteRun
 from staff.tests.support import POINTS, submission
 from tests.harness.errors import HarnessError
 from tests.harness.fixtures import FIXTURES
@@ -32,13 +33,13 @@ def how(cases: Path = FIXTURES) -> Grading:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """Where the submissions and what they leave behind are."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder for the submissions and what is made of them."""
     return tmp_path_factory.mktemp("grade")
 
 
 @pytest.fixture(scope="module")
-def environment(folder) -> Iterator[None]:
+def environment(folder: Path) -> Iterator[None]:
     """Variables and a folder of modules that would change what Python and pytest do."""
     for name, text in EVIL.items():
         (folder / "evil" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +54,7 @@ def environment(folder) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def grades(folder, environment) -> dict[str, Grade]:
+def grades(folder: Path, environment: None) -> dict[str, Grade]:
     """A whole solution in a zip with one folder at its top, and a submission that dies."""
     submission(folder / "top/ada")
     whole = shutil.make_archive(str(folder / "whole"), "zip", folder / "top")
@@ -63,40 +64,42 @@ def grades(folder, environment) -> dict[str, Grade]:
     return {g.submission: g for g in grade_all([Path(whole), dying, broken], how())}
 
 
-def test_a_zip_of_the_solution_earns_everything(grades):
+def test_a_zip_of_the_solution_earns_everything(grades: dict[str, Grade]) -> None:
     """Catches a folder at the top of a zip that hides the package."""
     result = grades["whole"].run.result
+    assert result is not None
     assert (result.earned, result.possible, result.layout) == (POINTS, POINTS, "ours")
     assert 0 < grades["whole"].run.seconds < 120
     assert grades["whole"].fixtures == "fixtures"
 
 
-def test_the_environment_has_no_say(grades):
-    """Catches PYTEST_ADDOPTS, PYTEST_PLUGINS, PYTHONPATH or the folder changing a grade."""
-    assert grades["whole"].run.problem is None
-    assert all(task.complete for task in grades["whole"].run.result.tasks)
+def test_the_environment_has_no_say(grades: dict[str, Grade]) -> None:
+    """Catches PYTEST_ADDOPTS, PYTEST_PLUGINS, PYTHONPATH or the current folder changing a grade."""
+    run = grades["whole"].run
+    assert run.problem is None
+    assert run.result is not None
+    assert all(task.complete for task in run.result.tasks)
 
 
-def test_a_process_that_dies_is_no_zero(grades):
-    """Catches a zero, or a hanging grader, where a submission ends its process."""
+def test_a_process_that_dies_is_no_zero(grades: dict[str, Grade]) -> None:
+    """Catches a zero, or a grader that hangs, for a submission that ends its process."""
     dying = grades["dying"]
     assert not dying.graded
-    assert dying.run.problem.startswith("the submission ended its process")
+    assert str(dying.run.problem).startswith("the submission ended its process")
 
 
-def test_an_archive_that_cannot_be_read_is_no_zero(grades):
-    """Catches one damaged zip that stops the grading of all the others."""
+def test_an_archive_that_cannot_be_read_is_no_zero(grades: dict[str, Grade]) -> None:
+    """Catches a damaged zip that ends the grading of all other submissions."""
     assert not grades["broken"].graded
-    assert grades["broken"].run.problem.startswith("broken.zip is not a readable zip: ")
+    assert str(grades["broken"].run.problem).startswith("broken.zip is not a readable zip: ")
 
 
-def test_every_decision_reaches_the_run():
-    """Catches a seed, a device or a level of hints that is asked for and then forgotten."""
-    told = {"seed": "7", "device": "cuda:1", "hints": "off"}
-    job = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"), **told).job(
-        "ada", SOLUTION, 0, None
-    )
-    assert {name: getattr(job, name) for name in told} == told
+def test_every_decision_reaches_the_run() -> None:
+    """Catches a seed, a device or a level of hints that does not reach the run of the suite."""
+    told = Settings(seed="7", device="cuda:1", hints="off")
+    grading = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"), **told.settings)
+    job = grading.job("ada", SOLUTION, 0, None)
+    assert (job.seed, job.device, job.hints) == ("7", "cuda:1", "off")
 
 
 DEEP = {
@@ -108,8 +111,8 @@ DEEP = {
 
 
 @pytest.mark.parametrize("what", DEEP)
-def test_code_that_nests_deep_stops_no_batch(tmp_path, what):
-    """Catches a grader that follows a submission's text until its own stack is full."""
+def test_code_that_nests_deep_stops_no_batch(tmp_path: Path, what: str) -> None:
+    """Catches a grader whose own stack overflows while it reads deeply nested code."""
     deep = submission(tmp_path / "deep", added={"adapters.py": DEEP[what]})
     grading = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"))
     with opened(deep) as intake:
@@ -119,8 +122,10 @@ def test_code_that_nests_deep_stops_no_batch(tmp_path, what):
     )
 
 
-def test_a_fault_of_ours_costs_one_submission(tmp_path, monkeypatch):
-    """Catches one submission that finds a fault of the grader's, and stops it for all others."""
+def test_a_fault_of_the_grader_costs_one_submission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches an error of the grader on one submission that ends the grading of all others."""
     monkeypatch.setattr(run, "findings", lambda *_: [][0])
     grading = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"))
     with opened(submission(tmp_path / "ada")) as intake:
@@ -130,8 +135,8 @@ def test_a_fault_of_ours_costs_one_submission(tmp_path, monkeypatch):
     )
 
 
-def test_damaged_fixtures_stop_the_batch(folder):
-    """Catches points lost to a damaged file of ours."""
+def test_damaged_fixtures_stop_the_batch(folder: Path) -> None:
+    """Catches points that a submission loses because a file of saved cases is damaged."""
     cases = shutil.copytree(FIXTURES, folder / "cases")
     (cases / "rope.safetensors").write_bytes(b"")
     with pytest.raises(HarnessError, match="the suite ran for 0 of 1 submissions, then stopped"):
@@ -151,6 +156,6 @@ def test_damaged_fixtures_stop_the_batch(folder):
         (["\x1b" * 200 + ".zip", "é" * 100], ["\\x1b" * 30, "é" * 60]),
     ],
 )
-def test_names_are_unique(paths, names):
-    """Catches reports that overwrite each other, or a name that stops the whole batch."""
+def test_names_are_unique(paths: list[str], names: list[str]) -> None:
+    """Catches two submissions of one name whose reports overwrite each other."""
     assert unique_names([Path(path) for path in paths]) == names

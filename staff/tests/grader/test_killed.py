@@ -1,4 +1,4 @@
-"""A grader that is killed in mid-batch: nothing stays, and the next run does the rest, once."""
+"""A grader that is killed in mid-batch: it leaves nothing, and the next run grades the rest."""
 
 import contextlib
 import os
@@ -90,8 +90,8 @@ def kill_in_mid_batch(folder: Path, *, everybody: bool) -> Killed:
 
 @pytest.mark.skipif(not _works("namespaces"), reason="namespaces are barred here")
 @pytest.mark.parametrize("everybody", [False, True], ids=["the grader", "all of its processes"])
-def test_kill_in_mid_batch(tmp_path, everybody):
-    """Catches a grade that is lost or made twice, a process that lives on, a copy that stays."""
+def test_kill_in_mid_batch(tmp_path: Path, *, everybody: bool) -> None:
+    """Catches a grade that is lost or made twice, and a process or a copy that stays."""
     seen = kill_in_mid_batch(tmp_path, everybody=everybody)
     assert 1 <= len(seen.early) < len(NAMES)
     assert seen.left == []
@@ -102,8 +102,8 @@ def test_kill_in_mid_batch(tmp_path, everybody):
     assert seen.temporary == []
 
 
-def test_a_workplace_goes_with_its_run(tmp_path, monkeypatch):
-    """Catches a folder that stays, one removed under another run, or a link followed."""
+def test_a_workplace_goes_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a folder that stays, one of another run that goes, or a link that is followed."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     left, stranger = tmp_path / "cs336-run-left", tmp_path / "cs336-run-link"
     (left / "deep").mkdir(parents=True)

@@ -1,22 +1,21 @@
-"""What the handout says about the configuration of a run, held against the program."""
+"""The tables of the handout on the configuration of a run, compared with the program."""
 
 import re
 import tomllib
-from pathlib import Path
 
 import msgspec
 
 from cs336_basics.accounting import count_flops
 from cs336_basics.config import TrainingConfig, make_config
+from staff.tests.handout.text import MARKDOWN, printed
 
-HANDOUT = Path(__file__).parents[2].joinpath("handout.md").read_text("utf-8")
 WORDS = {"none": None, "true": True, "false": False, "required": msgspec.NODEFAULT}
 
 
 def described() -> dict[str, object]:
-    """Every field of the handout's two tables, with the default that stands there."""
+    """Every field in the two tables of the handout, with the default that they give."""
     fields: dict[str, object] = {}
-    _, *tables = HANDOUT.split("| field | default | meaning |\n|---|---|---|\n")
+    _, *tables = MARKDOWN.split("| field | default | meaning |\n|---|---|---|\n")
     assert len(tables) == 2
     for row in (row for table in tables for row in table.split("\n\n")[0].splitlines()):
         names = re.findall(r"`(\w+)`", row.split("|")[1])
@@ -34,14 +33,14 @@ def value(text: str) -> object:
 
 
 def test_fields_and_defaults() -> None:
-    """Catches a field that the handout forgets, or whose default it has wrong."""
+    """Catches a field that the handout leaves out, or a default that it has wrong."""
     fields = msgspec.structs.fields(TrainingConfig)
     assert described() == {field.name: field.default for field in fields}
 
 
 def test_configuration_of_the_experiments() -> None:
-    """Catches an example that the program refuses, or that costs something else than is said."""
-    (text,) = re.findall(r"```toml\n(.*?)```", HANDOUT, re.DOTALL)
+    """Catches an example that the program refuses, or whose cost the handout has wrong."""
+    (text,) = re.findall(r"```toml\n(.*?)```", MARKDOWN, re.DOTALL)
     config = make_config(tomllib.loads(text))
     forward = count_flops(
         config.vocab_size,
@@ -54,6 +53,4 @@ def test_configuration_of_the_experiments() -> None:
         config.context_length,
     )
     mantissa, exponent = f"{3 * forward:.1e}".split("e+")
-    assert rf"about ${mantissa} \cdot 10^{{{int(exponent)}}}$ floating-point" in " ".join(
-        HANDOUT.split()
-    )
+    printed(rf"about ${mantissa} \cdot 10^{{{int(exponent)}}}$ floating-point")

@@ -1,24 +1,18 @@
-"""The numbers that §5.8 to §5.12 of the handout work out by hand, computed anew."""
+"""The numbers that §5.8 to §5.12 of the handout work out, computed anew without the solution."""
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
 from torch.nn import functional as F
 
-HANDOUT = " ".join(Path(__file__).parents[2].joinpath("handout.md").read_text("utf-8").split())
+from staff.tests.handout.text import printed
+
 TOKENS = torch.tensor([[1, 0, 0, 1], [0, 1, 1, 1]], dtype=torch.float64)
 
 
-def printed(*texts: str) -> None:
-    """Assert that the handout says so, wherever its lines break."""
-    missing = [text for text in texts if text not in HANDOUT]
-    assert not missing
-
-
 def test_shared_heads_by_hand() -> None:
-    """Catches a wrong weight of head 1, whose keys are no longer its own."""
+    """Catches a wrong weight of a head that shares its keys with another."""
     queries = TOKENS.unflatten(-1, (2, 2)).transpose(0, 1)
     shared = TOKENS[None, :, :2]
     heads = F.scaled_dot_product_attention(queries, shared, shared, is_causal=True, enable_gqa=True)
@@ -31,7 +25,7 @@ def test_shared_heads_by_hand() -> None:
 
 
 def test_memory_of_keys_and_values() -> None:
-    """Catches a factor of two that was forgotten: keys and values, two bytes each."""
+    """Catches a size that forgets the values or the two bytes of a number."""
     numbers = torch.empty(2, 32, 32, 128, dtype=torch.bfloat16, device="meta")
     size = numbers.numel() * numbers.element_size()
     printed(f"= {size:,}$ bytes".replace(",", "{,}"))
@@ -39,7 +33,7 @@ def test_memory_of_keys_and_values() -> None:
 
 
 def test_loss_table() -> None:
-    """Catches a wrong mean, and a row of the table that fits another shift."""
+    """Catches a wrong mean in the table of losses, and a row for another shift of the labels."""
     log = math.log
     logits = torch.tensor([[0, log(2), log(5)], [0, 0, 0], [log(6), 0, 0]], dtype=torch.float64)
     labels = torch.tensor([1, 2, 0])
@@ -57,14 +51,14 @@ def test_loss_table() -> None:
 
 
 def test_numbers_of_trunk_and_head() -> None:
-    """Catches a size in the wrong unit, and dropout scaled by p in place of 1 − p."""
+    """Catches a size in a wrong unit, and dropout scaled by p in place of 1 − p."""
     printed(f"{1024 * 50257 * 4 / 1e6:.0f} MB, and the last ones {50257 * 4 / 1e3:.0f} kB")
     kept = torch.tensor([1.0, 0, 3, 4]) / 0.75
     printed(r",\ ".join(f"{value:.5g}" for value in kept))
 
 
 def test_cost_and_mask_of_the_cache() -> None:
-    """Catches a sum that is off by one, and a mask whose diagonal starts elsewhere."""
+    """Catches a cost with one step too many or too few, and a mask with a wrong diagonal."""
     printed(rf"= {sum(range(1, 1001)):,}$".replace(",", "{,}"))
     places = torch.arange(5)
     rows = (places[3:, None] >= places[None, :]).int().tolist()
@@ -72,7 +66,7 @@ def test_cost_and_mask_of_the_cache() -> None:
 
 
 def test_mixture_by_hand() -> None:
-    """Catches gates or a loss that the table's own numbers don't give."""
+    """Catches gates or a balancing loss that the probabilities of the table do not give."""
     p = torch.tensor([[0.5, 0.375, 0.125], [0.125, 0.5, 0.375]], dtype=torch.float64)
     best, chosen = p.topk(2)
     assert chosen.sort(-1).values.tolist() == [[0, 1], [1, 2]]

@@ -2,17 +2,20 @@
 
 import io
 import json
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
+from staff.grader.grade import Grade
 from staff.grader.scratch.findings import enforced
 from staff.grader.scratch.model import ScratchFinding
-from staff.release.stubs import cut, write
+from staff.release import stubs
 from staff.reports import gradescope, junit, markdown, page, table, text, write_reports
 from staff.tests.support import (
+    Run,
     grade_of,
     run_suites,
     small_rubric,
@@ -22,7 +25,7 @@ from staff.tests.support import (
 )
 from tests.harness import terminal
 from tests.harness.errors import RubricError
-from tests.harness.results import Points, State, TestResult
+from tests.harness.results import Points, State, TaskResult, TestResult
 from tests.harness.rubric import RUBRIC_FILE, read_rubric
 from tests.harness.scoring import Scoreboard
 
@@ -41,7 +44,7 @@ plugin.read_rubric = lambda: replace(rubric, parts=parts)
 OFFER = "For a bonus: extra · handout §2.2 · why, then  pytest --task=extra"
 
 
-def extra(*states: State):
+def extra(*states: State) -> TaskResult:
     """The result of the bonus task."""
     return task_result(EXTRA, states, bonus=True)
 
@@ -49,15 +52,15 @@ def extra(*states: State):
 ALL, TRIED, UNBEGUN = extra(P, P), extra(P, W), extra(S, S)
 
 
-def shown(*grades) -> list[str]:
+def shown(*grades: Grade) -> list[str]:
     """The table of submissions, its lines without their spaces."""
-    console = Console(file=io.StringIO(), width=100)
-    console.print(table(list(grades)))
-    return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+    screen = io.StringIO()
+    Console(file=screen, width=100).print(table(list(grades)))
+    return [" ".join(line.split()) for line in screen.getvalue().splitlines()]
 
 
 @pytest.mark.parametrize(("last", "bonus"), [(P, 2), (W, 1), (S, 1)])
-def test_bonus_points_are_counted_apart(last, bonus):
+def test_bonus_points_are_counted_apart(last: State, bonus: float) -> None:
     """Catches a bonus that lifts or lowers the share of the points that everybody needs."""
     board = Scoreboard(RUBRIC)
     for task in RUBRIC.tasks:
@@ -70,8 +73,8 @@ def test_bonus_points_are_counted_apart(last, bonus):
     assert [task.bonus for task in result.tasks] == [False, False, True]
 
 
-def test_no_task_needs_a_bonus(tmp_path):
-    """Catches a bonus that everybody has to do after all."""
+def test_no_task_needs_a_bonus(tmp_path: Path) -> None:
+    """Catches a task that requires one of a bonus, which everybody would then have to do."""
     rubric = RUBRIC_FILE.read_text("utf-8")
     assert read_rubric().bonus == {t.id for t in read_rubric().tasks if t.part == 4}
     file = tmp_path / "assignment.toml"
@@ -98,21 +101,21 @@ def test_no_task_needs_a_bonus(tmp_path):
         ((ALL,), "Every bonus point is earned: 2 of 2."),
     ],
 )
-def test_the_bonus_comes_last(tasks, step):
+def test_the_bonus_comes_last(tasks: tuple[TaskResult, ...], step: str) -> None:
     """Catches a bonus that is offered before the rest is done, or that hides that it is."""
     assert terminal.next_step(suite_result(*tasks), RUBRIC) == step
     early = suite_result(*reversed(tasks))
     assert terminal.next_step(early, RUBRIC) == step
 
 
-def test_the_table():
-    """Catches a bonus that looks like one more part."""
+def test_the_table() -> None:
+    """Catches a bonus that the table shows like any other part."""
     lines = [line for line, _ in terminal.table(suite_result(*CORE, TRIED), RUBRIC)]
     assert "  Part 1 · The part" + " " * 32 + "4 / 4 " in lines
     assert "  Part 2 · On top (bonus)" + " " * 26 + "1 / 2 " in lines
 
 
-def test_every_report_shows_it_apart(tmp_path):
+def test_every_report_shows_it_apart(tmp_path: Path) -> None:
     """Catches a report in which the share changes, or which keeps silent about the bonus."""
     grade = grade_of(*CORE, TRIED)
     write_reports(grade, RUBRIC, tmp_path)
@@ -125,12 +128,12 @@ def test_every_report_shows_it_apart(tmp_path):
     assert ">100 %<" in page(grade, RUBRIC)
     assert "1 of 2</span>" in page(grade, RUBRIC)
     assert "Every point is earned, and every bonus point." in page(grade_of(*CORE, ALL), RUBRIC)
-    for report in (text, markdown, page):
-        whole = report(grade_of(*CORE), small_rubric()).partition("<body>")
+    for write in (text, markdown, page):
+        whole = write(grade_of(*CORE), small_rubric()).partition("<body>")
         assert "onus" not in (whole[2] or whole[0])
 
 
-def test_the_table_of_submissions():
+def test_the_table_of_submissions() -> None:
     """Catches a column of nothing where there is no bonus, and unbegun tasks that are held up."""
     grades = [grade_of(*CORE, it, name=n) for it, n in ((ALL, "a"), (TRIED, "b"), (UNBEGUN, "c"))]
     assert shown(*grades, grade_of(problem="no")) == [
@@ -143,7 +146,7 @@ def test_the_table_of_submissions():
     assert shown(grade_of(*CORE))[0] == "submission points share state"
 
 
-def test_extra_credit_on_gradescope():
+def test_extra_credit_on_gradescope() -> None:
     """Catches a bonus that raises what can be had, or one that lowers the total when unbegun."""
     for it, score, status in ((ALL, 2, "passed"), (TRIED, 1, "failed"), (UNBEGUN, 0, None)):
         report = json.loads(json.dumps(gradescope(grade_of(*CORE, it), RUBRIC)))
@@ -156,8 +159,8 @@ def test_extra_credit_on_gradescope():
         assert ("score" in entry) is (it is not UNBEGUN)
 
 
-def test_ci_stays_green_where_no_bonus_was_begun():
-    """Catches a red build for what nobody needs, and a green one for a bonus that is wrong."""
+def test_ci_stays_green_where_no_bonus_was_begun() -> None:
+    """Catches a failed build where no bonus was begun, and a passed one where a bonus is wrong."""
     for it, outcome in ((UNBEGUN, "skipped"), (TRIED, "failure")):
         root = ET.fromstring(junit(grade_of(*CORE, it), RUBRIC))
         assert root[2].findall("properties/property[@name='bonus']")[0].get("value") == "true"
@@ -165,9 +168,9 @@ def test_ci_stays_green_where_no_bonus_was_begun():
         assert (root.get("failures") == "0") is (it is UNBEGUN)
 
 
-def test_hidden_and_enforced_points():
+def test_hidden_and_enforced_points() -> None:
     """Catches a bonus that moves to the others where points are summed up once more."""
-    found = ScratchFinding(file="f.py", line=1, name="x", how="static", tasks=("extra", "second"))
+    found = ScratchFinding(file="f.py", line=1, name="x", how="read", tasks=("extra", "second"))
     taken = enforced(suite_result(*CORE, ALL), [found])
     assert (taken.earned, taken.possible, taken.bonus) == (3, 4, Points(earned=0, possible=2))
     hidden = replace(RUBRIC, tasks=(FIRST, SECOND, replace(EXTRA, visibility="hidden")))
@@ -175,13 +178,14 @@ def test_hidden_and_enforced_points():
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     """Runs of the suite in which the tokenizer is a bonus."""
     folder = tmp_path_factory.mktemp("bonus")
     (folder / "third_is_bonus.py").write_text(THIRD_IS_BONUS)
     unbegun, wrong = submission(folder / "unbegun"), submission(folder / "wrong")
     rubric = read_rubric()
-    write(cut(unbegun, rubric, [t.id for t in rubric.tasks if t.part == 3]), unbegun)
+    unwritten = [task.id for task in rubric.tasks if task.part == 3]
+    stubs.write(stubs.cut(unbegun, rubric, unwritten), unbegun)
     file = wrong / "cs336_basics/tokenizer.py"
     file.write_text(file.read_text("utf-8") + "\n\ndel Tokenizer.decode\n", "utf-8")
     options = ["-p", "third_is_bonus"]
@@ -195,7 +199,7 @@ def runs(tmp_path_factory):
     return run_suites(lists, {name: {"PYTHONPATH": str(folder)} for name in lists})
 
 
-def test_nobody_fails_for_a_bonus_that_was_not_begun(runs):
+def test_nobody_fails_for_a_bonus_that_was_not_begun(runs: dict[str, Run]) -> None:
     """Catches exit status 1 for what nobody needs, or 0 for what was asked for by name."""
     assert runs["unbegun"].status == 0
     assert "For a bonus: train_bpe · handout" in runs["unbegun"].text
@@ -203,15 +207,15 @@ def test_nobody_fails_for_a_bonus_that_was_not_begun(runs):
     assert runs["asked for"].status == 1
 
 
-def test_a_bonus_that_is_wrong_fails(runs):
-    """Catches a wrong answer that nobody hears of."""
+def test_a_bonus_that_is_wrong_fails(runs: dict[str, Run]) -> None:
+    """Catches a wrong answer in a bonus task that passes."""
     assert runs["wrong"].status == 1
     assert "tokenizer · test_decode_matches_saved_texts" in runs["wrong"].text
     assert "Every point is earned" in runs["wrong"].text
 
 
-def test_a_public_submission_is_offered_no_bonus(runs):
-    """Catches points on top, or a reproach, for what the public handout never asked."""
+def test_a_public_submission_is_offered_no_bonus(runs: dict[str, Run]) -> None:
+    """Catches bonus points, or an open task, for what the public handout never asked."""
     assert runs["public"].status == 0
     assert "bonus point" not in runs["public"].text
     assert "For a bonus" not in runs["public"].text

@@ -1,4 +1,4 @@
-"""The bridge: what a test gets for each thing a submission can do, and in which words."""
+"""The bridge: what a test gets for each thing that a submission can do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,8 +8,11 @@ import pytest
 import torch
 
 from tests.harness.bridge import Adapters, Answer, Missing, Raised
-from tests.harness.errors import Crashed, Finding, Frame, NotOffered, NotStarted, WrongAnswer
+from tests.harness.errors import Crashed, Finding, NotOffered, NotStarted, WrongAnswer
+from tests.harness.fingerprints import FAR, Seen
+from tests.harness.results import Frame, Waiting
 from tests.harness.rubric import read_rubric
+from tests.harness.words import failure_lines
 
 RUBRIC = read_rubric()
 BODY = Frame(
@@ -28,12 +31,15 @@ class Fake:
     device: str = "cpu"
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def call(self, *arguments, inputs: bool, refusal: bool):
+    def begin(self, task: str) -> None:
+        """A new test begins."""
+
+    def call(self, *arguments: Any, inputs: bool = False, refusal: bool = False) -> Any:
         """Give the reply."""
         self.calls.append((*arguments, inputs, refusal))
         return self._give(self.reply)
 
-    def probe(self, name: str, arguments: Mapping[str, Any]):
+    def probe(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Give the reply, or whether the symbols are written."""
         self.calls.append((name, arguments))
         return self._give(self.written if name == "written" else self.reply)
@@ -54,15 +60,20 @@ def stub(message: str, *frames: Frame) -> Raised:
     return Raised("NotImplementedError", message, frames)
 
 
-def finding(kind: type[Finding], fake: Fake, task: str = "rope") -> tuple[str, ...]:
-    """The lines of the finding that calling `run_rope` ends with."""
-    with pytest.raises(Finding) as caught:
+def caught(kind: type[Finding], fake: Fake, task: str = "rope") -> Finding:
+    """The finding that calling `run_rope` ends with."""
+    with pytest.raises(Finding) as raised:
         adapters(fake, task).run_rope(x=1)
-    assert type(caught.value) is kind
-    return caught.value.lines
+    assert type(raised.value) is kind
+    return raised.value
 
 
-def test_an_answer_arrives():
+def finding(kind: type[Finding], fake: Fake, task: str = "rope") -> tuple[str, ...]:
+    """The same in words."""
+    return tuple(failure_lines(caught(kind, fake, task).failure))
+
+
+def test_an_answer_arrives() -> None:
     """Catches arguments that are dropped on the way, or an output that isn't the adapter's."""
     fake = Fake(Answer(3, {"x": 1}, {"x": None}))
     cotangent = torch.ones(1)
@@ -75,13 +86,13 @@ def test_an_answer_arrives():
 
 
 @pytest.mark.parametrize("name", ["run", "calls", "__deepcopy__", "bridge_", "_task"])
-def test_only_adapters_are_adapters(name):
-    """Catches a slip in a test that becomes a call, and so a fault, of the submission."""
+def test_only_adapters_are_adapters(name: str) -> None:
+    """Catches a misspelt attribute in a test that is taken for an adapter of the submission."""
     with pytest.raises(AttributeError, match=name):
         getattr(adapters(Fake()), name)
 
 
-def test_a_crash_shows_the_last_frames_of_the_student():
+def test_a_crash_shows_the_last_frames_of_the_student() -> None:
     """Catches an explanation that starts with PyTorch, or is as long as a recursion is deep."""
     frames = tuple(Frame("cs336_basics/a.py", n, f"f{n}", f"f{n}()") for n in range(9))
     assert finding(Crashed, Fake(Raised("KeyError", "'x'", frames))) == (
@@ -92,23 +103,48 @@ def test_a_crash_shows_the_last_frames_of_the_student():
         "  cs336_basics/a.py:8 in f8: f8()",
     )
     assert finding(Crashed, Fake(Raised("ValueError", ""))) == ("run_rope raised ValueError",)
+    assert caught(Crashed, Fake(Raised("KeyError", "'x'", frames))).failure.frames == frames[-4:]
 
 
-def test_a_stub_of_the_own_task():
-    """Catches a first run that calls the work to be done an error."""
+def test_a_crash_is_known_by_its_type() -> None:
+    """Catches a known mistake that isn't recognised where an exception is worded otherwise."""
+    one, other = (caught(Crashed, Fake(Raised("KeyError", text))) for text in ("'x'", "'y'"))
+    assert one.seen == other.seen
+    assert one.seen == Seen(kind="raises", why="run_rope", detail="KeyError", error=FAR)
+
+
+@pytest.mark.parametrize(
+    ("frame", "written", "task", "waiting"),
+    [
+        (BODY, False, "rope", "body"),
+        (BODY, False, "transformer_block", "task"),
+        (GLUE, False, "rope", "body"),
+        (GLUE, True, "rope", "glue"),
+    ],
+)
+def test_what_a_stub_waits_for_is_data(
+    frame: Frame, written: bool, task: str, waiting: Waiting
+) -> None:
+    """Catches a report that has to read a sentence to learn what a test waits for."""
+    fake = Fake(stub("rope: handout §2.6", frame), written)
+    assert caught(NotStarted, fake, task).failure.waiting == waiting
+
+
+def test_a_stub_of_the_own_task() -> None:
+    """Catches a body that nobody has written yet and that is called an error."""
     lines = finding(NotStarted, Fake(stub("rope: handout §2.6", BODY)))
     assert lines == ("not started: write `RotaryEmbedding.__init__` in cs336_basics/rope.py",)
     assert finding(NotStarted, Fake(stub("rope: handout §2.6"))) == ("not started: write rope",)
 
 
-def test_a_stub_of_another_task():
-    """Catches a student who is sent to the wrong file: the block waits for what it calls."""
+def test_a_stub_of_another_task() -> None:
+    """Catches a task that waits for another one, and a student who is sent to its own file."""
     lines = finding(NotStarted, Fake(stub("rope: handout §2.6", BODY)), "transformer_block")
     assert lines == ("waits for rope · handout §2.6",)
 
 
 @pytest.mark.parametrize("written", [False, Missing("no file"), Raised("ImportError", "x")])
-def test_a_stub_of_the_glue(written):
+def test_a_stub_of_the_glue(written: object) -> None:
     """Catches advice that names the glue alone while the module is not written either."""
     fake = Fake(stub("rope: handout §2.6", GLUE), written)
     assert finding(NotStarted, fake) == (
@@ -116,35 +152,36 @@ def test_a_stub_of_the_glue(written):
     )
 
 
-def test_only_the_glue_is_missing():
-    """Catches a student who wrote the module and is told that nothing is there."""
+def test_only_the_glue_is_missing() -> None:
+    """Catches a student who wrote the module and is told that it isn't there."""
     fake = Fake(stub("rope: handout §2.6", GLUE), written=True)
     text = "`RotaryEmbedding` is written; fill in `run_rope` in adapters.py"
     assert finding(NotStarted, fake) == (text,)
     assert fake.calls[-1] == ("written", {"symbols": ["cs336_basics.rope:RotaryEmbedding"]})
 
 
-def test_pytorch_raises_the_same_type():
-    """Catches a real crash called `not started`: not all of PyTorch is implemented either."""
+def test_pytorch_raises_the_same_type() -> None:
+    """Catches a NotImplementedError of PyTorch that counts as a body which isn't written yet."""
     inside = Frame("cs336_basics/rope.py", 7, "f", "return table.cpu()")
     text = "Cannot copy out of meta tensor"
     assert finding(Crashed, Fake(stub(text, inside)))[0].endswith(f"NotImplementedError: {text}")
 
 
-def test_an_adapter_that_is_missing():
+def test_an_adapter_that_is_missing() -> None:
     """Catches a traceback where one line is enough."""
     lines = finding(NotStarted, Fake(Missing("adapters.py has no run_rope")))
     assert lines == ("adapters.py has no run_rope; add it to your adapters",)
+    assert caught(NotStarted, Fake(Missing("no run_rope"))).failure.waiting == "glue"
 
 
-def test_the_output_must_be_where_the_inputs_are():
+def test_the_output_must_be_where_the_inputs_are() -> None:
     """Catches an answer computed on the CPU for inputs on a GPU."""
     lines = finding(WrongAnswer, Fake(Answer(1), device="cuda:0"))
     assert lines == ("the inputs are on cuda, but the output is on cpu",)
     assert adapters(Fake(Answer(1, device="cuda"), device="cuda:1")).run_rope() == 1
 
 
-def test_what_must_be_refused():
+def test_what_must_be_refused() -> None:
     """Catches an answer where an error was promised, or a stub that passes for a refusal."""
     fake = Fake(Raised("IndexError", "17"), device="cuda")
     assert adapters(fake).run_rope.error("17 is too much", x=17) == "IndexError"
@@ -158,7 +195,7 @@ def test_what_must_be_refused():
         adapters(Fake(stub("rope: handout §2.6", BODY))).run_rope.error("17 is too much")
 
 
-def test_a_probe():
+def test_a_probe() -> None:
     """Catches observations that are lost, and a failure that doesn't say that a probe ran."""
     assert adapters(Fake({"a": 1})).probe("module", symbol="m:N") == {"a": 1}
     with pytest.raises(Crashed, match=r"^the probe 'module' raised TypeError: 3$"):
@@ -168,7 +205,7 @@ def test_a_probe():
 
 
 @pytest.mark.parametrize(("layout", "kind"), [("ours", NotStarted), ("public", NotOffered)])
-def test_a_name_that_a_probe_lacks(layout, kind):
+def test_a_name_that_a_probe_lacks(layout: str, kind: type[Finding]) -> None:
     """Catches a public submission that is blamed for a name which it never promised."""
     with pytest.raises(kind, match=r"^the submission has no cs336_basics/rope\.py$"):
         adapters(Fake(Missing("the submission has no cs336_basics/rope.py"), layout=layout)).probe(

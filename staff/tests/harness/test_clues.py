@@ -1,9 +1,10 @@
-"""Clues are true sentences about the numbers of a wrong answer."""
+"""Clues: each is a true sentence about the numbers of a wrong answer."""
 
 import math
 
 import pytest
 import torch
+from torch import Tensor
 
 from tests.harness.clues import clues_of
 
@@ -45,35 +46,35 @@ X = torch.tensor([[0.5, -1.0, 2.0, 3.5], [1.5, 0.25, -0.75, 4.0], [2.5, -3.0, 0.
         ),
     ],
 )
-def test_each_clue(got, clue):
-    """A clue that names the wrong thing would send a student the wrong way."""
+def test_each_clue(got: Tensor, clue: str) -> None:
+    """Catches a clue that is not found, or one after another that is less telling."""
     assert clues_of(got, X, {"d_model": 16})[0] == clue
 
 
-def test_axes_of_a_square():
-    """A transposed square has the right shape, so only its numbers tell."""
+def test_axes_of_a_square() -> None:
+    """Catches a transposed square, whose shape is right, that gets no clue."""
     square = X[:, :3]
     assert "the answer is right if axes 0 and 1 are swapped" in clues_of(square.T, square, {})
 
 
-def test_head_width_is_a_known_factor():
-    """A scale of d_head where its root belongs is named as what it is."""
+def test_head_width_is_a_known_factor() -> None:
+    """Catches a factor that is the root of the width of a head, and is not named as such."""
     clues = clues_of(X * math.sqrt(6), X, {"d_model": 12, "num_heads": 2})
     assert clues[0] == "every value is 2.449 × too large, and √d_head is 2.449"
 
 
-def test_rounding_is_no_sign():
-    """An answer that is right to four digits gets no clue about signs."""
+def test_rounding_is_no_sign() -> None:
+    """Catches an answer that is right to four digits and gets a clue about signs."""
     nearly = X * torch.tensor([1.0, 1.00005, 1.0, 0.99998])
     assert [clue[:31] for clue in clues_of(nearly, X, {})] == ["the answer is right to 4 digits"]
 
 
-def test_no_clue_for_noise():
-    """Numbers that have nothing to do with the right ones give no clue."""
+def test_no_clue_for_noise() -> None:
+    """Catches a clue about numbers that have nothing to do with the right ones."""
     noise = torch.tensor([[9.0, 3.0, -7.0, 1.0], [0.3, 8.0, 2.2, -6.0], [5.0, 4.1, 7.7, -2.0]])
     assert clues_of(noise, X, {"d_model": 16}) == []
 
 
-def test_no_clue_for_nan():
-    """Where there is no number there is nothing to measure."""
+def test_no_clue_for_nan() -> None:
+    """Catches a clue that is measured on NaN."""
     assert clues_of(torch.full_like(X, math.nan), X, {}) == []

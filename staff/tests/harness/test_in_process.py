@@ -1,5 +1,8 @@
 """The bridge of a student: answers and errors come back as data, and nothing stays behind."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -41,12 +44,12 @@ spoil()
 
 
 @pytest.fixture(autouse=True)
-def _clean():
+def _clean() -> Iterator[None]:
     with clean_imports():
         yield
 
 
-def test_calls(tmp_path):
+def test_calls(tmp_path: Path) -> None:
     """Catches an answer, an error, or a missing adapter that arrives as one of the others."""
     bridge = InProcess(locate(submission(tmp_path / "s", added={"adapters.py": BAD})))
     x = torch.zeros(2)
@@ -58,7 +61,7 @@ def test_calls(tmp_path):
         bridge.call("run_rope", {})
 
 
-def test_whatever_is_raised_is_data(tmp_path):
+def test_whatever_is_raised_is_data(tmp_path: Path) -> None:
     """Catches a submission that ends the run, or an answer that is no data and gets through."""
     bridge = InProcess(locate(submission(tmp_path / "s", added={"adapters.py": BAD})))
     raised = bridge.call("run_softmax", {})
@@ -71,15 +74,15 @@ def test_whatever_is_raised_is_data(tmp_path):
     assert "unexpected keyword argument 'nonsense'" in str(bridge.call("run_silu", {"nonsense": 1}))
 
 
-def test_a_temporary_file_goes_by_its_name(tmp_path):
-    """Catches a folder in a message: another one at every run, so no mistake is known by it."""
+def test_a_temporary_file_goes_by_its_name(tmp_path: Path) -> None:
+    """Catches the path of a temporary folder in a message, which is another one at every run."""
     added = "def run_silu(**given):\n    raise ValueError(f'{given[\"in_features\"]}: odd')"
     bridge = InProcess(locate(submission(tmp_path / "s", added={"adapters.py": added})))
     raised = bridge.call("run_silu", {"in_features": File(b"x", ".json")})
     assert str(raised) == "ValueError: file.json: odd"
 
 
-def test_what_is_set_for_the_whole_process_is_undone(tmp_path):
+def test_what_is_set_for_the_whole_process_is_undone(tmp_path: Path) -> None:
     """Catches a default dtype, device or gradient mode of one test that decides another."""
     added = "from cs336_basics import spoil\n\n\ndef run_silu(**_):\n    spoil()"
     changed = {"cs336_basics/__init__.py": SETTINGS}
@@ -95,20 +98,22 @@ def test_what_is_set_for_the_whole_process_is_undone(tmp_path):
         assert torch.is_grad_enabled()
 
 
-def test_gradients():
+def test_gradients() -> None:
     """Catches gradients of the wrong argument, none where one is due, and one where none is."""
     bridge = InProcess(locate(SOLUTION))
     x, W, cotangent = torch.randn(3, 4), torch.randn(2, 4), torch.randn(3, 2)
     arguments = {"d_in": 4, "d_out": 2, "weights": W, "in_features": x}
-    gradients = bridge.call("run_linear", arguments, cotangent, ["in_features"]).gradients
-    torch.testing.assert_close(gradients, {"in_features": cotangent @ W})
+    answer = bridge.call("run_linear", arguments, cotangent, ["in_features"])
+    assert isinstance(answer, Answer)
+    torch.testing.assert_close(answer.gradients, {"in_features": cotangent @ W})
     assert not x.requires_grad
     # The adapter copies the weight into a parameter, so none reaches what it was given.
-    only = bridge.call("run_linear", arguments, cotangent, ["weights"]).gradients
-    assert only == {"weights": None}
+    only = bridge.call("run_linear", arguments, cotangent, ["weights"])
+    assert isinstance(only, Answer)
+    assert only.gradients == {"weights": None}
 
 
-def test_written():
+def test_written() -> None:
     """Catches a stub that counts as written, and a short body that counts as a stub."""
     bridge = InProcess(locate(SOLUTION))
     every = [f"cs336_basics.{n}" for n in ("rope:RotaryEmbedding", "softmax:softmax")]
@@ -121,7 +126,7 @@ def test_written():
             bridge.probe("written", {"symbols": [symbol]})
 
 
-def test_stubs_are_not_written(tmp_path):
+def test_stubs_are_not_written(tmp_path: Path) -> None:
     """Catches a class with one stub among its methods that counts as written."""
     stub = "    def extra(self):\n        raise NotImplementedError('rope: x')"
     folder = submission(tmp_path / "s", added={"cs336_basics/rope.py": stub})

@@ -1,7 +1,9 @@
-"""Loading: what is graded as the student's is the student's, and what fails is said in one line."""
+"""Loading: only the submission's own code is graded, and what fails is said in one line."""
 
 import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,12 +19,12 @@ EVERY = "cs336_basics/__init__.py"
 
 
 @pytest.fixture(autouse=True)
-def _clean():
+def _clean() -> Iterator[None]:
     with clean_imports():
         yield
 
 
-def failure(folder) -> str:
+def failure(folder: Path) -> str:
     """The line with which a submission is refused."""
     with pytest.raises(SubmissionError) as caught:
         InProcess(locate(folder))
@@ -30,7 +32,7 @@ def failure(folder) -> str:
     return str(caught.value)
 
 
-def test_layouts(tmp_path):
+def test_layouts(tmp_path: Path) -> None:
     """Catches a layout taken for the other, and a folder that is refused without help."""
     public = locate(FOLDER / "alternates/public_layout")
     assert (public.layout, public.adapters_file.name) == ("public", "adapters.py")
@@ -47,7 +49,9 @@ def test_layouts(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["rope", "softmax", "linear"])
-def test_what_is_missing_is_not_taken_from_elsewhere(tmp_path, monkeypatch, name):
+def test_what_is_missing_is_not_taken_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     """Catches the root's stubs, or the solution, filling a gap of the submission."""
     folder = submission(tmp_path / "s")
     (folder / f"cs336_basics/{name}.py").unlink()
@@ -58,7 +62,7 @@ def test_what_is_missing_is_not_taken_from_elsewhere(tmp_path, monkeypatch, name
     assert text.endswith(f": the submission has no cs336_basics/{name}.py")
 
 
-def test_a_package_without_init_works(tmp_path, monkeypatch):
+def test_a_package_without_init_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a namespace package that is joined from the folders of several submissions."""
     folder = submission(tmp_path / "s")
     (folder / EVERY).unlink()
@@ -102,13 +106,13 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("what", FAILURES)
-def test_a_failure_is_one_line_of_the_student(tmp_path, what):
+def test_a_failure_is_one_line_of_the_student(tmp_path: Path, what: str) -> None:
     """Catches a traceback, a line number of ours, or a submission that ends the run."""
     file, text, expected = FAILURES[what]
     assert expected in failure(submission(tmp_path / "s", {file: text}))
 
 
-def test_the_version_of_the_public_package(tmp_path):
+def test_the_version_of_the_public_package(tmp_path: Path) -> None:
     """Catches a refusal of the public `__init__.py`, which asks for its installed version."""
     text = "import importlib.metadata\n__version__ = importlib.metadata.version('cs336_basics')"
     folder = submission(tmp_path / "s", {EVERY: text})
@@ -116,16 +120,17 @@ def test_the_version_of_the_public_package(tmp_path):
     assert sys.modules["cs336_basics"].__version__ == "0"
 
 
-def test_a_module_from_elsewhere_is_refused(tmp_path):
-    """Catches a submission that reaches out for a package which isn't its own."""
+def test_a_module_from_elsewhere_is_refused(tmp_path: Path) -> None:
+    """Catches a submission that imports a package from outside its own folder."""
     elsewhere = submission(tmp_path / "elsewhere") / "cs336_basics"
     folder = submission(tmp_path / "s", {EVERY: f"__path__.insert(0, {str(elsewhere)!r})"})
     line = r"cs336_basics\.(\w+) was imported from outside the submission: (.*)"
-    module, file = re.fullmatch(line, failure(folder)).groups()
-    assert file == f"{elsewhere}/{module}.py"
+    found = re.fullmatch(line, failure(folder))
+    assert found is not None
+    assert found[2] == f"{elsewhere}/{found[1]}.py"
 
 
-def test_the_public_tests_folder():
+def test_the_public_tests_folder() -> None:
     """Catches helpers of a public submission that aren't found, or its `conftest.py` imported."""
     public = locate(FOLDER / "alternates/public_layout")
     InProcess(public)

@@ -1,4 +1,4 @@
-"""What a student reads who is wrong in one of the usual ways, on a terminal that knows ASCII."""
+"""Messages: what a student reads after each of the usual mistakes, in a terminal of ASCII."""
 
 import re
 
@@ -71,7 +71,7 @@ SAID = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory) -> dict[str, Run]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     """Every run that the tests below look at."""
     folder = tmp_path_factory.mktemp("messages")
     bad = submission(folder / "bad", added={"adapters.py": f"import torch\n{BAD}"})
@@ -86,33 +86,33 @@ def runs(tmp_path_factory) -> dict[str, Run]:
 
 
 def block(run: Run, task: str) -> str:
-    """The first explanation of a task, on one line."""
-    found = re.search(rf"^{task} - .*?\n\n", run.text, re.MULTILINE | re.DOTALL)
+    """All that is said about the failures of a task, on one line."""
+    found = re.search(rf"^{task} - .*? handout section \S+$", run.text, re.MULTILINE | re.DOTALL)
     assert found, f"nothing is said about {task}"
     return " ".join(found[0].split())
 
 
 @pytest.mark.parametrize("task", SAID)
-def test_what_is_said(runs, task):
+def test_what_is_said(runs: dict[str, Run], task: str) -> None:
     """Catches a message that doesn't say what the student's function did."""
     assert re.search(SAID[task], block(runs["bad"], task))
 
 
 @pytest.mark.parametrize("task", ["silu", "softmax", "attention"])
-def test_no_way_around_a_test(runs, task):
+def test_no_way_around_a_test(runs: dict[str, Run], task: str) -> None:
     """Catches a skip, an exit or a crash that passes, or that ends the run before later tests."""
     assert runs["bad"].status == 1
     assert re.search(rf"^  x {task} +0 / \d", runs["bad"].text, re.MULTILINE)
 
 
-def test_the_rest_is_graded_all_the_same(runs):
+def test_the_rest_is_graded_all_the_same(runs: dict[str, Run]) -> None:
     """Catches a task that loses points because another one is broken."""
     for task, points in (("transformer_block", 3), ("transformer_lm", 3)):
         assert re.search(rf"^  \+ {task} +{points} / {points}", runs["bad"].text, re.MULTILINE)
 
 
-def test_only_frames_of_the_student(runs):
-    """Catches an explanation that leads into PyTorch or the suite, or gives the path of a disk."""
+def test_only_frames_of_the_student(runs: dict[str, Run]) -> None:
+    """Catches a frame of PyTorch or of the suite in an explanation, and an absolute path."""
     frames = re.findall(r"\S+\.py:\d+ in \w+", runs["bad"].text)
     assert frames
     assert all(re.fullmatch(r"adapters\.py:\d+ in (run_\w+|_deeper)", frame) for frame in frames)
@@ -122,8 +122,8 @@ def test_only_frames_of_the_student(runs):
     assert "Traceback" not in runs["bad"].text
 
 
-def test_a_terminal_without_unicode(runs):
-    """Catches a crash, or letters that such a terminal can't show."""
+def test_a_terminal_without_unicode(runs: dict[str, Run]) -> None:
+    """Catches a crash where the terminal knows ASCII alone, or a letter that it can't show."""
     assert runs["bad"].text.isascii()
     assert "UnicodeEncodeError" not in runs["bad"].text
     assert (
@@ -131,8 +131,8 @@ def test_a_terminal_without_unicode(runs):
     )
 
 
-def test_what_cannot_be_graded(runs):
-    """Catches a traceback, zero points, or exit status 0 where nothing could be run."""
+def test_what_cannot_be_graded(runs: dict[str, Run]) -> None:
+    """Catches a traceback, points, or exit status 0 where the submission can't be imported."""
     run = runs["syntax"]
     assert run.status == 1
     lines = [text for text in run.text.splitlines() if text.strip()]

@@ -1,4 +1,4 @@
-"""The suite as a student runs it: options, exit statuses, and what stands on the screen."""
+"""The suite as a student runs it: options, exit statuses, and what is printed."""
 
 import re
 
@@ -21,7 +21,7 @@ def test_of_my_own():
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory) -> dict[str, Run]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     """Every run that the tests below look at."""
     folder = tmp_path_factory.mktemp("plugin")
     (folder / "test_own.py").write_text(OWN_TEST)
@@ -46,15 +46,15 @@ def points(run: Run, task: str) -> str:
     return f"{found[1]} {found[2]}" if found else "not shown"
 
 
-def test_no_run_shows_a_traceback(runs):
-    """Catches an error of the suite's own on any of these ways."""
+def test_no_run_shows_a_traceback(runs: dict[str, Run]) -> None:
+    """Catches a run that ends with an error of the suite itself."""
     for name, run in runs.items():
         assert "Traceback" not in run.text, name
         assert "INTERNALERROR" not in run.text, name
 
 
-def test_the_first_run(runs):
-    """Catches a first run that scares, or that doesn't say what comes first."""
+def test_the_first_run(runs: dict[str, Run]) -> None:
+    """Catches a first run that shows errors, or that doesn't say what to write first."""
     run = runs["stubs"]
     assert run.status == 1
     assert re.search(r"Part 1 · The model +0 / 30", run.text)
@@ -67,7 +67,7 @@ def test_the_first_run(runs):
     assert len(run.text.splitlines()) < 20 + len(read_rubric().tasks)
 
 
-def test_the_last_run(runs):
+def test_the_last_run(runs: dict[str, Run]) -> None:
     """Catches a right solution that does not earn every point."""
     run = runs["solution"]
     assert run.status == 0
@@ -76,7 +76,7 @@ def test_the_last_run(runs):
         assert points(run, task.id) == f"✓ {task.points:g} / {task.points:g}"
 
 
-def test_one_task_alone(runs):
+def test_one_task_alone(runs: dict[str, Run]) -> None:
     """Catches other tasks that are run, shown or counted when one is asked for."""
     run = runs["rope"]
     assert run.status == 0
@@ -85,14 +85,14 @@ def test_one_task_alone(runs):
     assert points(run, "linear") == "not shown"
 
 
-def test_a_slip_in_the_name_of_a_task(runs):
-    """Catches a slip that runs everything, or nothing with exit status 0."""
+def test_a_slip_in_the_name_of_a_task(runs: dict[str, Run]) -> None:
+    """Catches a misspelt task that runs every test, or none with exit status 0."""
     run = runs["typo"]
     assert run.status == 4
     assert run.text.strip() == "ERROR: no task is called 'ropee'; did you mean 'rope'?"
 
 
-def test_a_part_of_a_task_does_not_earn_all_of_it(runs):
+def test_a_part_of_a_task_does_not_earn_all_of_it(runs: dict[str, Run]) -> None:
     """Catches full points for the tests that `-k` left over."""
     run = runs["part"]
     assert run.status == 0
@@ -102,7 +102,7 @@ def test_a_part_of_a_task_does_not_earn_all_of_it(runs):
     assert re.search(r"Next: linear · .* · run its tests, then  pytest --task=linear", run.text)
 
 
-def test_a_public_submission(runs):
+def test_a_public_submission(runs: dict[str, Run]) -> None:
     """Catches points lost, or a failing run, for promises that the public handout doesn't make."""
     run = runs["public"]
     assert run.status == 0
@@ -113,8 +113,8 @@ def test_a_public_submission(runs):
     assert "add it to your adapters" not in run.text
 
 
-def test_only_the_glue_is_missing(runs):
-    """Catches a student whose module works and who is sent back to it."""
+def test_only_the_glue_is_missing(runs: dict[str, Run]) -> None:
+    """Catches a student whose module works and who is told to write it."""
     run = runs["glue"]
     assert run.status == 1
     assert "`RotaryEmbedding` is written; fill in `run_rope` in adapters.py" in run.text
@@ -126,7 +126,7 @@ def test_only_the_glue_is_missing(runs):
     assert points(run, "rope")[0] == "○"
 
 
-def test_a_test_that_the_rubric_does_not_know(runs):
+def test_a_test_that_the_rubric_does_not_know(runs: dict[str, Run]) -> None:
     """Catches a graded test that silently counts for nothing, or for a task that isn't there."""
     run = runs["unlisted"]
     assert run.status == 4

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from staff.paths import SOLUTION, TESTS
 from tests.harness.errors import RubricError
 from tests.harness.rubric import read_rubric
 
+Write = Callable[[str], Path]
 RUBRIC = """
 title = "Small"
 limits = { suite_seconds = 10 }
@@ -61,7 +63,7 @@ REFUSED = {
 
 
 @pytest.fixture
-def write(tmp_path):
+def write(tmp_path: Path) -> Write:
     """Write a rubric and give its path."""
 
     def write_text(text: str) -> Path:
@@ -72,7 +74,7 @@ def write(tmp_path):
     return write_text
 
 
-def test_a_rubric_is_read(write):
+def test_a_rubric_is_read(write: Write) -> None:
     """Catches fields that are lost, and files of symbols named twice or in another order."""
     rubric = read_rubric(write(RUBRIC + SECOND.replace("requires = []", 'requires = ["one"]')))
     assert [task.id for task in rubric.tasks] == ["one", "two"]
@@ -82,7 +84,7 @@ def test_a_rubric_is_read(write):
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_refused(write, what):
+def test_what_is_refused(write: Write, what: str) -> None:
     """Catches a slip in the rubric that goes unnoticed, and an error that doesn't name it."""
     text, error = REFUSED[what]
     with pytest.raises(RubricError, match=error) as caught:
@@ -90,7 +92,7 @@ def test_what_is_refused(write, what):
     assert "\n" not in str(caught.value)
 
 
-def test_missing_or_unreadable_file(tmp_path):
+def test_missing_or_unreadable_file(tmp_path: Path) -> None:
     """Catches a traceback in place of one line when the file is gone or is no text."""
     file = tmp_path / "assignment.toml"
     with pytest.raises(RubricError, match=f"^cannot read the rubric {file}: No such file"):
@@ -100,7 +102,7 @@ def test_missing_or_unreadable_file(tmp_path):
         read_rubric(file)
 
 
-def test_the_nearest_name_is_offered():
+def test_the_nearest_name_is_offered() -> None:
     """Catches a typing slip that is answered with no help, or with a far-fetched name."""
     rubric = read_rubric()
     with pytest.raises(RubricError, match=r"^no task is called 'ropee'; did you mean 'rope'\?$"):
@@ -109,12 +111,12 @@ def test_the_nearest_name_is_offered():
         rubric.task("xyz")
 
 
-def test_points_of_the_model_sum_to_thirty():
+def test_points_of_the_model_sum_to_thirty() -> None:
     """Catches points that change without anybody deciding it."""
     assert sum(task.points for task in read_rubric().tasks if task.part == 1) == 30
 
 
-def test_every_graded_test_is_listed():
+def test_every_graded_test_is_listed() -> None:
     """Catches a test that counts for nothing, and a listed one that can never be passed."""
     found = set()
     for file in TESTS.glob("test_*.py"):
@@ -125,7 +127,7 @@ def test_every_graded_test_is_listed():
     assert found == listed
 
 
-def test_what_needs_a_name_of_ours_is_marked_so():
+def test_what_needs_a_name_of_ours_is_marked_so() -> None:
     """Catches a test that costs a public submission points for names it never promised."""
     unmarked = [
         node.name
@@ -139,7 +141,7 @@ def test_what_needs_a_name_of_ours_is_marked_so():
     assert unmarked == []
 
 
-def test_the_solution_has_all_that_the_rubric_names():
+def test_the_solution_has_all_that_the_rubric_names() -> None:
     """Catches a symbol or adapter that a student would be asked for and nobody can write."""
     for task in read_rubric().tasks:
         assert all(hasattr(adapters, name) for name in task.adapters), task.id

@@ -2,6 +2,7 @@
 
 import ast
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from staff.tests.support import submission
 from tests.harness.rubric import read_rubric
 
 
-def test_a_public_name_without_a_task_is_an_error(tmp_path):
+def test_a_public_name_without_a_task_is_an_error(tmp_path: Path) -> None:
     """Catches an answer that is released whole because the rubric forgot it."""
     extra = "def extra(x: int) -> int:\n    return x"
     solution = submission(tmp_path / "s", added={"cs336_basics/rope.py": extra})
@@ -24,7 +25,7 @@ def stubbed(text: str) -> str:
     return cut_text(textwrap.dedent(text), {"f": "t: x", "GELU": "t: x"})
 
 
-def test_comments_of_a_body_go_with_it():
+def test_comments_of_a_body_go_with_it() -> None:
     """Catches a comment that tells the answer, before, between or after the statements."""
     text = '''\
         # Stays.
@@ -54,7 +55,7 @@ def test_comments_of_a_body_go_with_it():
     assert result.count('raise NotImplementedError("t: x")') == 2
 
 
-def test_what_only_removed_code_used_goes():
+def test_what_only_removed_code_used_goes() -> None:
     """Catches helpers, constants and imports that give the answer away or trip the linter."""
     text = """\
         import math
@@ -100,7 +101,7 @@ def test_what_only_removed_code_used_goes():
         assert kept in result
 
 
-def test_no_gap_is_left():
+def test_no_gap_is_left() -> None:
     """Catches blank lines that the formatter would take out, where a method or helper stood."""
     before = "    def forward(self) -> int:\n        return self._a()\n"
     helper = "    def _a(self) -> int:\n        return 1\n"
@@ -110,7 +111,7 @@ def test_no_gap_is_left():
     assert result == f"class GELU:\n{stub}\n{stub}{last}"
 
 
-def test_a_body_on_the_line_of_its_signature():
+def test_a_body_on_the_line_of_its_signature() -> None:
     """Catches a signature that goes with its body."""
     with pytest.raises(
         StubError, match="line 1: the body of f stands on the line of its signature"

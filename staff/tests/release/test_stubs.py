@@ -4,6 +4,7 @@ import ast
 import builtins
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,13 +41,13 @@ def is_stub(node: ast.stmt) -> bool:
     return len(body) == 1 and ast.unparse(body[0]).startswith("raise NotImplementedError('")
 
 
-def test_the_committed_stubs_are_those_of_the_solution():
+def test_the_committed_stubs_are_those_of_the_solution() -> None:
     """Catches stubs that were edited by hand, or left behind when the solution moved on."""
     assert out_of_step(STUBS, ROOT) == []
 
 
 @pytest.mark.parametrize("name", STUBS)
-def test_nothing_but_signatures_and_docstrings(name):
+def test_nothing_but_signatures_and_docstrings(name) -> None:
     """Catches an answer that slips through, or a contract that is lost with the body."""
     stubs, whole = functions(STUBS[name]), functions(WHOLE[name])
     whole = {n: f for n, f in whole.items() if not n.startswith("_")}
@@ -60,7 +61,7 @@ def test_nothing_but_signatures_and_docstrings(name):
     assert ast.get_docstring(ast.parse(STUBS[name])) == ast.get_docstring(ast.parse(WHOLE[name]))
 
 
-def test_a_stub_names_its_task():
+def test_a_stub_names_its_task() -> None:
     """Catches an error that sends the student to another task or section."""
     for task in RUBRIC.tasks:
         error = f'raise NotImplementedError("{task.id}: handout §{task.handout}")'
@@ -70,7 +71,7 @@ def test_a_stub_names_its_task():
 
 
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=" ".join)
-def test_the_stubs_are_as_tidy_as_the_solution(command):
+def test_the_stubs_are_as_tidy_as_the_solution(command) -> None:
     """Catches unused imports and gaps that removed code leaves behind."""
     files = [str(ROOT / name) for name in STUBS]
     ruff = [sys.executable, "-m", "ruff", *command, "--no-cache", *files]
@@ -79,7 +80,7 @@ def test_the_stubs_are_as_tidy_as_the_solution(command):
 
 
 @pytest.mark.parametrize("task", RUBRIC.tasks, ids=lambda task: task.id)
-def test_one_task_is_cut_and_the_others_stay(task):
+def test_one_task_is_cut_and_the_others_stay(task) -> None:
     """Catches a cut that takes code of other tasks along, or a helper that they still call."""
     partial = cut(SOLUTION, RUBRIC, [task.id])
     cut_names = {s.partition(":")[2] for s in task.symbols} | set(task.adapters)
@@ -107,7 +108,7 @@ def undefined(text: str) -> set[str]:
     return read - bound - set(dir(builtins))
 
 
-def test_check_detects_any_change(tmp_path):
+def test_check_detects_any_change(tmp_path: Path) -> None:
     """Catches a comparison that skips a changed, a missing or a superfluous file."""
     write(STUBS, tmp_path)
     assert out_of_step(STUBS, tmp_path) == []

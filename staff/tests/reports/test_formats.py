@@ -34,7 +34,7 @@ def tree(grade):
     return ET.fromstring(junit(grade, RUBRIC))
 
 
-def test_every_test_is_a_case():
+def test_every_test_is_a_case() -> None:
     """Catches a test that is missing, and a state that CI would take for another."""
     root = tree(GRADE)
     assert root.tag == "testsuites"
@@ -51,7 +51,7 @@ def test_every_test_is_a_case():
     assert cases["test_second_0"][0].get("type") == "not started"
 
 
-def test_the_counts_are_right():
+def test_the_counts_are_right() -> None:
     """Catches sums that differ from the cases, which some readers trust."""
     root = tree(GRADE)
     for element in (root, *root):
@@ -64,7 +64,7 @@ def test_the_counts_are_right():
     assert points == {"earned": "1", "possible": "3"}
 
 
-def test_what_does_not_count_is_skipped():
+def test_what_does_not_count_is_skipped() -> None:
     """Catches a red CI for a promise that the submission's layout never made."""
     aside = TestResult(name="t", state=W, counted=False, lines=("no",))
     absent = TestResult(name="u", state=State.NOT_OFFERED, counted=False)
@@ -80,7 +80,7 @@ def test_what_does_not_count_is_skipped():
     }
 
 
-def test_no_grade_is_an_error_of_its_own():
+def test_no_grade_is_an_error_of_its_own() -> None:
     """Catches an empty report, which CI takes for success, or one that looks like failed tests."""
     root = tree(UNGRADED)
     assert (root.get("tests"), root.get("errors"), root.get("failures")) == ("1", "1", "0")
@@ -89,7 +89,7 @@ def test_no_grade_is_an_error_of_its_own():
     assert error.get("message") == f"could not be graded: {UNGRADED.run.problem}"
 
 
-def test_xml_is_valid_whatever_a_student_writes():
+def test_xml_is_valid_whatever_a_student_writes() -> None:
     """Catches control characters, which XML forbids even when escaped, and text taken for tags."""
     source = junit(hostile(), RUBRIC)
     root = ET.fromstring(source.encode("utf-8"))
@@ -100,7 +100,7 @@ def test_xml_is_valid_whatever_a_student_writes():
     assert not re.search(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", source)
 
 
-def test_markdown_says_it_all():
+def test_markdown_says_it_all() -> None:
     """Catches a summary without points, table, next step or explanation."""
     told = ("This is what comes out when x.", "Ask yourself: `y`?")
     tests = tuple(
@@ -121,7 +121,7 @@ def test_markdown_says_it_all():
     assert "… and 2 more" in lines
 
 
-def test_markdown_of_no_grade():
+def test_markdown_of_no_grade() -> None:
     """Catches a summary that reads like a zero."""
     report = markdown(UNGRADED, RUBRIC)
     assert report.startswith("## ada: could not be graded\n\nThis is not a zero.\n")
@@ -129,7 +129,7 @@ def test_markdown_of_no_grade():
     assert f"```text\n{UNGRADED.run.problem}\n```" in report
 
 
-def test_markdown_stays_in_its_fence():
+def test_markdown_stays_in_its_fence() -> None:
     """Catches backticks that close the fence, and a name that becomes a link or a heading."""
     lines = markdown(hostile(), RUBRIC).splitlines()
     fence = next(line for line in lines if line.endswith("text") and line.startswith("`"))
@@ -143,7 +143,7 @@ def test_markdown_stays_in_its_fence():
 
 
 @pytest.mark.parametrize("write", [markdown, junit, text])
-def test_reports_are_capped(write):
+def test_reports_are_capped(write) -> None:
     """Catches a student who fills a disk, or a page, through an error message."""
     long = TestResult(name="t", state=W, lines=("é" * 10_000_000,))
     many = task_result(FIRST, [W] * 3, tests=(long,) * 300)

@@ -3,6 +3,7 @@
 import html
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 import torch
@@ -73,7 +74,7 @@ def failing(count=3, told=TOLD, first="got 1 at [0], expected 2", name="ada", fr
     return bounded(grade_of(task, task_result(SECOND, [S]), name=name))
 
 
-def test_the_page_says_it_all():
+def test_the_page_says_it_all() -> None:
     """Catches points, a next step, a message or a hint that does not reach the student."""
     texts = Document(page(failing(), RUBRIC)).texts
     for text in ("ada", "Two", "2", "of 4 points", "50 %", "Next", "pytest --task=first"):
@@ -87,14 +88,14 @@ def test_the_page_says_it_all():
     assert texts.count(TOLD[0]) == 1
 
 
-def test_a_page_of_a_right_submission():
+def test_a_page_of_a_right_submission() -> None:
     """Catches a page that goes on about mistakes, or sends on, when all is done."""
     texts = Document(page(grade_of(task_result(FIRST, [P] * 3)), RUBRIC)).texts
     assert "Every point is earned." in texts
     assert "Next" not in texts
 
 
-def test_a_page_of_no_grade():
+def test_a_page_of_no_grade() -> None:
     """Catches a zero, or no reason, where nothing could be graded."""
     grade = grade_of(problem="SyntaxError in <b>.py")
     texts = Document(page(grade, RUBRIC)).texts
@@ -117,7 +118,7 @@ def test_a_page_of_no_grade():
         "&lt;b&gt;&#60;",
     ],
 )
-def test_what_a_student_writes_is_text(text):
+def test_what_a_student_writes_is_text(text) -> None:
     """Catches words of a submission that become tags, attributes or templates."""
     plain = Document(page(failing(first="`x`" if "`" in text else "x"), RUBRIC))
     words = failing(first=text, name=text, frame=text)
@@ -134,7 +135,7 @@ def _unescaped_title(source: str) -> str:
     return html.unescape(source.partition("<title>")[2].partition("</title>")[0])
 
 
-def test_the_page_needs_nothing_else():
+def test_the_page_needs_nothing_else() -> None:
     """Catches a script, a font or a picture that is loaded, which would also tell who reads."""
     source = page(failing(), RUBRIC)
     document = Document(source)
@@ -150,7 +151,7 @@ def test_the_page_needs_nothing_else():
     assert {link.removeprefix("#") for link in links} <= set(ids)
 
 
-def test_many_failures_unfold():
+def test_many_failures_unfold() -> None:
     """Catches a wall of failures, and one that can't be read at all."""
     source = page(failing(count=8), RUBRIC)
     assert "5 more tests fail" in source
@@ -159,13 +160,13 @@ def test_many_failures_unfold():
     assert "<details>" not in page(failing(count=3), RUBRIC)
 
 
-def test_one_picture_for_one_cause():
+def test_one_picture_for_one_cause() -> None:
     """Catches the same picture over and over, or none where every test has its own cause."""
     assert page(failing(count=8), RUBRIC).count("<figure") == 1
     assert page(failing(count=8, told=()), RUBRIC).count("<figure") == 3
 
 
-def test_a_hint_keeps_the_numbers_back():
+def test_a_hint_keeps_the_numbers_back() -> None:
     """Catches expected numbers in the page of a student who is shown the places alone."""
     grade = failing()
     task = grade.run.result.tasks[0]
@@ -180,7 +181,7 @@ def test_a_hint_keeps_the_numbers_back():
     assert not {"expected", "4.00"} & set(Document(source).texts)
 
 
-def test_a_page_for_those_who_do_not_see():
+def test_a_page_for_those_who_do_not_see() -> None:
     """Catches a picture or a sign without words, and a page without a language or headings."""
     document = Document(page(failing(), RUBRIC))
     labels = [value for name, value in document.attributes if name == "aria-label"]
@@ -212,7 +213,7 @@ def _contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_text_has_contrast(dark):
+def test_text_has_contrast(dark) -> None:
     """Catches a colour too near to what it stands on: WCAG AA asks for 4.5."""
     colours = _colours(dark)
     for text in ("ink", "soft", "good", "bad", "accent"):
@@ -223,7 +224,7 @@ def test_text_has_contrast(dark):
         assert _contrast(colours["cell"], colours[ground]) >= 4.5, ground
 
 
-def test_a_page_is_capped():
+def test_a_page_is_capped() -> None:
     """Catches a page that no phone can hold."""
     wide = picture_of("c", torch.zeros(40, 40), torch.randn(40, 40).double(), 1.0)
     lines = ("x" * 100_000,)
@@ -234,7 +235,7 @@ def test_a_page_is_capped():
 
 @in_browser
 @pytest.mark.parametrize("width", [320, 390, 1280])
-def test_the_page_fits_the_window(width, tmp_path):
+def test_the_page_fits_the_window(width, tmp_path: Path) -> None:
     """Catches a page that must be moved sideways to be read."""
     file = tmp_path / "report.html"
     long = "x" * 300
@@ -249,7 +250,7 @@ def test_the_page_fits_the_window(width, tmp_path):
 
 
 @in_browser
-def test_the_page_is_light_or_dark(tmp_path):
+def test_the_page_is_light_or_dark(tmp_path: Path) -> None:
     """Catches a page that ignores what the reader's system asks for, or that stays blank."""
     file = tmp_path / "report.html"
     file.write_text(page(failing(), RUBRIC), "utf-8")

@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -38,14 +39,14 @@ def shown(*grades: Grade) -> str:
 
 
 @pytest.mark.parametrize("it", [PARTLY, UNGRADED], ids=["graded", "not graded"])
-def test_a_grade_survives_its_file(it, tmp_path):
+def test_a_grade_survives_its_file(it, tmp_path: Path) -> None:
     """Catches a field that is lost in grade.json, or a state that comes back as text."""
     write_grade(it, tmp_path / "grade.json")
     assert read_grade(tmp_path / "grade.json") == it
     assert it.graded is (it is PARTLY)
 
 
-def test_another_file_is_no_grade(tmp_path):
+def test_another_file_is_no_grade(tmp_path: Path) -> None:
     """Catches a file of somebody else that is read as a grade full of defaults."""
     (tmp_path / "grade.json").write_text('{"score": 30}')
     with pytest.raises(msgspec.ValidationError, match="missing required field `submission`"):
@@ -53,7 +54,7 @@ def test_another_file_is_no_grade(tmp_path):
 
 
 @pytest.mark.parametrize("it", [PARTLY, THIRDS, UNGRADED], ids=["partly", "thirds", "not graded"])
-def test_the_form_of_gradescope(it):
+def test_the_form_of_gradescope(it) -> None:
     """Catches a key or a type that the platform does not know, which it refuses as a whole."""
     report = json.loads(json.dumps(gradescope(it, RUBRIC), allow_nan=False))
     assert report.keys() <= TOP_KEYS
@@ -71,7 +72,7 @@ def test_the_form_of_gradescope(it):
         assert 0 <= test["score"] <= test["max_score"]
 
 
-def test_gradescope_sums_to_the_points():
+def test_gradescope_sums_to_the_points() -> None:
     """Catches a total that differs from the sum of the tasks, or a task that is missing."""
     for it in (PARTLY, THIRDS):
         tests = gradescope(it, RUBRIC)["tests"]
@@ -84,7 +85,7 @@ def test_gradescope_sums_to_the_points():
     assert first["tags"] == ["part-1"]
 
 
-def test_no_score_where_there_is_no_grade():
+def test_no_score_where_there_is_no_grade() -> None:
     """Catches a zero in the gradebook for a submission that could not be graded."""
     report = gradescope(UNGRADED, RUBRIC)
     assert "score" not in report
@@ -92,7 +93,7 @@ def test_no_score_where_there_is_no_grade():
     assert report["output"] == f"Could not be graded: {UNGRADED.run.problem}"
 
 
-def test_what_is_not_offered_has_no_points():
+def test_what_is_not_offered_has_no_points() -> None:
     """Catches a task that no test counts for, and that shows as zero of some points."""
     aside = (TestResult(name="t", state=W, counted=False, lines=("no",)),)
     task = task_result(SECOND, [W], tests=aside, possible=0.0)
@@ -102,7 +103,7 @@ def test_what_is_not_offered_has_no_points():
     assert "t (shown, not counted)" in entry["output"]
 
 
-def test_the_text_is_what_the_terminal_shows():
+def test_the_text_is_what_the_terminal_shows() -> None:
     """Catches a report that leaves out the explanation, the table or the next step."""
     report = text(PARTLY, RUBRIC)
     assert report.startswith("first · test_first_2\n  why\n  more\n")
@@ -111,7 +112,7 @@ def test_the_text_is_what_the_terminal_shows():
     assert text(UNGRADED, RUBRIC) == f"Could not be graded: {UNGRADED.run.problem}\n"
 
 
-def test_every_report_is_written(tmp_path):
+def test_every_report_is_written(tmp_path: Path) -> None:
     """Catches a report that isn't written, or not in UTF-8."""
     write_reports(PARTLY, RUBRIC, tmp_path / "new" / "ada")
     written = {file.name: file.read_text("utf-8") for file in (tmp_path / "new/ada").iterdir()}
@@ -124,7 +125,7 @@ def test_every_report_is_written(tmp_path):
     assert written["report.txt"] == text(PARTLY, RUBRIC)
 
 
-def test_the_table_of_submissions():
+def test_the_table_of_submissions() -> None:
     """Catches a column of another submission, and a share that is rounded up to 100 %."""
     whole = grade_of(task_result(FIRST, [P, P, P]), task_result(SECOND, [P]), name="bob")
     lines = [line.split() for line in shown(PARTLY, whole, UNGRADED).splitlines()]
@@ -134,7 +135,7 @@ def test_the_table_of_submissions():
     assert lines[3][:4] == ["ada", "—", "—", "could"]
 
 
-def test_a_share_of_fewer_points_says_so():
+def test_a_share_of_fewer_points_says_so() -> None:
     """Catches 100 % for whoever hands in the layout that is asked for less."""
     grade = grade_of(task_result(FIRST, [P, P, P]))
     result = replace(grade.run.result, layout="public")
@@ -142,7 +143,7 @@ def test_a_share_of_fewer_points_says_so():
     assert line.split() == ["ada", "3", "/", "3", "100", "%", "✓", "·", "public", "layout"]
 
 
-def test_the_words_of_a_submission_are_only_words():
+def test_the_words_of_a_submission_are_only_words() -> None:
     """Catches brackets in a name or an error that are taken for markup, and stop the grader."""
     hostile = grade_of(problem="ValueError: [/red] [bold]x[/bold]", name="[link=x]")
     assert "ValueError: [/red] [bold]x[/bold]" in shown(hostile)

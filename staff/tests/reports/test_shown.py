@@ -1,6 +1,7 @@
 """What reports may hold: bounded, printable, and nothing that is not to be seen yet."""
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import msgspec
@@ -36,7 +37,7 @@ def failing(*lines: str, count: int = 1) -> list[TestResult]:
 
 @pytest.mark.parametrize("text", ["a" * 100, "é" * 50, "𝛼" * 25, "a𝛼é" * 20])
 @pytest.mark.parametrize("most", [99, 60, 61, 62, 63])
-def test_a_text_is_cut_between_characters(text, most):
+def test_a_text_is_cut_between_characters(text, most) -> None:
     """Catches half a character at the end, or a text that is a little too long."""
     cut = clipped(text, most)
     assert len(cut.encode()) <= most
@@ -45,7 +46,7 @@ def test_a_text_is_cut_between_characters(text, most):
     assert clipped(text, len(text.encode())) == text
 
 
-def test_messages_are_cut():
+def test_messages_are_cut() -> None:
     """Catches a message that is longer than allowed in one line or in many."""
     for lines in (["x" * 1_000_000], ["x" * 100] * 10_000, ["\x00" * 5_000, "end"]):
         (test,) = failing(*lines)
@@ -54,7 +55,7 @@ def test_messages_are_cut():
     assert failing("short", "  frame")[0].lines == ("short", "  frame")
 
 
-def test_all_messages_together_are_cut():
+def test_all_messages_together_are_cut() -> None:
     """Catches a report of a thousand long messages; states and points must stay."""
     tests = failing("x" * 3_000, count=1_000)
     assert len(tests) == 1_000
@@ -64,7 +65,7 @@ def test_all_messages_together_are_cut():
     assert sum(test.picture is not None for test in tests) == PICTURES
 
 
-def test_nothing_unprintable_is_left():
+def test_nothing_unprintable_is_left() -> None:
     """Catches escapes that paint a terminal, and characters that no file format holds."""
     (test,) = failing("a\x1b[31m\nb", "\ud800\u202e\x00")
     assert test.lines == ("a\\x1b[31m\\nb", "\\ud800\\u202e\\x00")
@@ -72,7 +73,7 @@ def test_nothing_unprintable_is_left():
     assert (ungraded.run.problem, ungraded.submission) == ("bad\\x07\\nname", "\\x1bada")
 
 
-def test_what_fits_is_not_touched():
+def test_what_fits_is_not_touched() -> None:
     """Catches a state, a point or a picture that is lost on the way to the reports."""
     tests = (TestResult(name="t", state=W, lines=("no", "  frame"), clue="x", picture=PICTURE),)
     grade = grade_of(task_result(FIRST, [W] * 3, tests=tests, told=("no",), known="slip"))
@@ -86,7 +87,7 @@ def hidden_rubric(visibility: str):
 
 
 @pytest.mark.parametrize("visibility", ["hidden", "after_due_date", "after_published"])
-def test_what_is_not_visible_stays_out(visibility, tmp_path):
+def test_what_is_not_visible_stays_out(visibility, tmp_path: Path) -> None:
     """Catches points, a message or a next step of a task that a student may not see."""
     rubric = hidden_rubric(visibility)
     secret = (TestResult(name="test_second_0", state=W, lines=("the secret",)),)
@@ -102,7 +103,7 @@ def test_what_is_not_visible_stays_out(visibility, tmp_path):
     assert ET.fromstring(texts["junit.xml"]).get("tests") == "3"
 
 
-def test_the_platform_hides_by_itself():
+def test_the_platform_hides_by_itself() -> None:
     """Catches a hidden task that is left out of the grade, or told of in what all may read."""
     rubric = hidden_rubric("hidden")
     grade = grade_of(task_result(FIRST, [P, P, P]), task_result(SECOND, [W]))
@@ -112,7 +113,7 @@ def test_the_platform_hides_by_itself():
     assert report["output"] == "Every point is earned: 3 of 3."
 
 
-def test_the_staff_see_everything(tmp_path):
+def test_the_staff_see_everything(tmp_path: Path) -> None:
     """Catches a hidden task that is missing from the grade itself."""
     grade = grade_of(task_result(FIRST, [P, P, P]), task_result(SECOND, [W]))
     write_reports(grade, hidden_rubric("hidden"), tmp_path)
@@ -120,7 +121,7 @@ def test_the_staff_see_everything(tmp_path):
     assert len(json.loads((tmp_path / "results.json").read_text("utf-8"))["tests"]) == 2
 
 
-def test_what_is_left_out_is_counted():
+def test_what_is_left_out_is_counted() -> None:
     """Catches a report that keeps silent about what it leaves out."""
     grade = grade_of(task_result(FIRST, [P, P, P]), task_result(SECOND, [W]))
     assert not_shown(grade.run.result, RUBRIC) == ""
@@ -131,7 +132,7 @@ def test_what_is_left_out_is_counted():
     assert not_shown(shown, everything) == "2 tasks are not shown in this report."
 
 
-def test_no_grade_is_written_everywhere(tmp_path):
+def test_no_grade_is_written_everywhere(tmp_path: Path) -> None:
     """Catches a format in which a submission that could not be graded looks like a zero."""
     write_reports(grade_of(problem="no adapters.py"), RUBRIC, tmp_path)
     for name in READ:

@@ -9,7 +9,7 @@ from tests.harness.fixtures import FIXTURES
 TASK = "softmax"
 
 
-def test_every_lesser_vector_unit_is_used():
+def test_every_lesser_vector_unit_is_used() -> None:
     """Catches runs that all use the processor's best unit, so that limits are too narrow."""
     own = on_this_processor([Subject("solution", "solution", SOLUTION)], FIXTURES, [TASK])
     jobs = [*own, *on_lesser_units(own)]
@@ -21,7 +21,7 @@ def test_every_lesser_vector_unit_is_used():
     assert len(errors) == sum(map(len, outcomes[0].cases[TASK].values()))
 
 
-def test_a_vector_unit_that_is_not_there_is_told():
+def test_a_vector_unit_that_is_not_there_is_told() -> None:
     """Catches a run that silently takes another unit."""
     job = Job(name="x", folder=str(SOLUTION), tasks=(TASK,), capability="abacus")
     (outcome,) = run_jobs([job], FIXTURES)

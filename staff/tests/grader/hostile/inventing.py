@@ -44,9 +44,7 @@ INVENTING = (
 def _told():
     frame = _sys._getframe()
     while frame:
-        for name, value in frame.f_locals.items():
-            if name in ("refusal", "told") and value:
-                pass
+        for value in frame.f_locals.values():
             if isinstance(value, dict) and any(value.get(k) for k in ("refusal", "expects", "on_cpu")):
                 return True
         frame = frame.f_back

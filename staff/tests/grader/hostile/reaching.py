@@ -12,10 +12,12 @@ REACHING = (
         """
 _never("fixtures", lambda: _os.listdir("@FIXTURES@"))
 _never("fixtures", lambda: open("@FIXTURES@/softmax.safetensors", "rb").read(9))
-_known = {"softmax.safetensors", "assignment.toml", "seals.json"}
+_known = {"softmax.safetensors", "rope.safetensors", "assignment.toml"}
 for _folder, _, _names in _os.walk("/", followlinks=False):
     if not _folder.startswith(("/proc", "/usr")):
         _found = _known & set(_names)
+        if _folder.endswith("/fixtures") and "manifest.json" in _names:
+            _found = {"manifest.json"}
         if _found:
             raise Reached(f"{_folder}: {_found}")
 """,
@@ -35,7 +37,8 @@ for _name in ("tests/test_softmax.py", "tests/assignment.toml", "tests/conftest.
 import importlib as _importlib
 
 for _name in ("staff.solution.cs336_basics.softmax", "staff.fixtures.oracle", "staff.cli",
-              "staff.grader.run", "tests.test_softmax", "tests.conftest", "tests.harness.plugin"):
+              "staff.grader.run", "staff.runner.forks", "staff.validation.judge",
+              "tests.test_softmax", "tests.conftest", "tests.harness.plugin"):
     _never(_name, lambda: _importlib.import_module(_name))
 _never("solution", lambda: _os.listdir("@ROOT@/staff/solution"))
 """,
@@ -137,7 +140,7 @@ def run_softmax(in_features, dim):
         """
 _bad = ("cases", "compare", "fixtures", "plugin", "scoring", "diagnosis")
 _found = [n for n in _sys.modules if n.startswith("tests.") and n.rpartition(".")[2] in _bad]
-_found += [n for n in _sys.modules if n.startswith(("staff.fixtures", "staff.catalogue"))]
+_found += [n for n in _sys.modules if n.startswith(("staff.fixtures", "staff.catalogue", "staff.validation"))]
 if _found:
     raise Reached(repr(_found))
 """,

@@ -1,4 +1,4 @@
-"""Names inside a submission: what leads out, hides, or passes for another is refused."""
+"""Names inside a submission: which lead out, hide or look like others."""
 
 import os
 import posixpath
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from staff.grader.intake import opened
 from staff.grader.intake.imports import imported
 from staff.grader.intake.names import flaw, inside, installed, look_alike, sameness
+from staff.tests.grader.intake.packing import FILES, contents, refusal, write_tar, write_zip
 from staff.tests.support import thorough
-from staff.tests.test_intake import FILES, contents, refusal, write_tar, write_zip
 from tests.harness.errors import SubmissionError
 
 PIECES = st.sampled_from(
@@ -22,7 +22,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=8).map("/".join) | st.text(max_size=30))
 @thorough
-def test_no_name_leads_out(name):
+def test_no_name_leads_out(name: str) -> None:
     """Catches a name that ends outside the folder it is unpacked to."""
     try:
         path = inside(name, "a.zip")
@@ -38,8 +38,8 @@ def test_no_name_leads_out(name):
 
 @given(st.text(max_size=30))
 @thorough
-def test_what_has_no_flaw_can_be_written(name):
-    """Catches a name that is let in and then can't be made, printed, or told from others."""
+def test_what_has_no_flaw_can_be_written(name: str) -> None:
+    """Catches a name that is accepted although it is not plain printable ASCII."""
     path = f"cs336_basics/{name}/m.py"
     wrong = flaw(path)
     if wrong is None:
@@ -66,8 +66,8 @@ def test_what_has_no_flaw_can_be_written(name):
         ("cs336_basics/" + "d/" * 20 + "m.py", "more than 20 folders deep"),
     ],
 )
-def test_names_in_the_package(tmp_path, name, why):
-    """Catches a name that reads like another, hides its letters, or fits no other machine."""
+def test_names_in_the_package(tmp_path: Path, name: str, why: str) -> None:
+    """Catches a name that looks like another, has invisible letters, or can't exist elsewhere."""
     text = refusal(write_zip(tmp_path / "ada.zip", {**FILES, name: ""}))
     assert text.startswith("ada.zip holds 'cs336_basics/")
     assert why.removeprefix("U+0455") in text
@@ -86,8 +86,8 @@ def test_names_in_the_package(tmp_path, name, why):
         ("\uff41.txt", "a.txt"),
     ],
 )
-def test_names_that_are_one_on_some_machines(tmp_path, one, other):
-    """Catches a submission that is other code on another file system."""
+def test_names_that_are_one_on_some_machines(tmp_path: Path, one: str, other: str) -> None:
+    """Catches two files of which another file system keeps only one."""
     files = {**FILES, f"cs336_basics/{one}": "1", f"cs336_basics/{other}": "2"}
     text = refusal(write_tar(tmp_path / "ada.tar", files))
     assert "which are one name on some machines; rename one of them" in text
@@ -106,14 +106,14 @@ def test_names_that_are_one_on_some_machines(tmp_path, one, other):
         ("Adapters.py", "'Adapters.py'; its name must read adapters.py"),
     ],
 )
-def test_names_at_the_top(tmp_path, name, text):
-    """Catches a second package that passes for the first, and a first that isn't found."""
+def test_names_at_the_top(tmp_path: Path, name: str, text: str) -> None:
+    """Catches a package or file whose name only looks like `cs336_basics` or `adapters.py`."""
     assert text in refusal(write_zip(tmp_path / "ada.zip", {**FILES, name: ""}))
     assert text in refusal(write_zip(tmp_path / "ada.zip", {name: ""}))
 
 
-def test_names_that_are_not_utf_8(tmp_path):
-    """Catches a traceback for the bytes of another encoding, or a grade that can't be written."""
+def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
+    """Catches a traceback for a name whose bytes are in another encoding than UTF-8."""
     os.makedirs(tmp_path / "ada/cs336_basics")
     (tmp_path / "ada/adapters.py").write_text("")
     odd = os.fsdecode(b"gr\xf6sse.txt")
@@ -143,12 +143,12 @@ def write_tar_bytes(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["torch", "numpy", "random", "json", "sitecustomize", "staff"])
-def test_installed_modules(name):
-    """Catches a module of a submission that stands in for one of Python's or PyTorch's."""
+def test_installed_modules(name: str) -> None:
+    """Catches a file of a submission that replaces a module of Python or PyTorch."""
     assert installed(name)
 
 
-def test_names_that_are_free():
+def test_names_that_are_free() -> None:
     """Catches a helper of a student that is taken for an installed module."""
     assert not any(map(installed, ["helpers", "my_model", "common", "größe", "a-b", ""]))
     assert look_alike("größe") is look_alike("adapters_old.py") is look_alike("tests") is None
@@ -157,20 +157,20 @@ def test_names_that_are_free():
 
 @given(st.text(max_size=60) | st.binary(max_size=60))
 @thorough
-def test_imports_of_any_text(text):
+def test_imports_of_any_text(text: str | bytes) -> None:
     """Catches a file that can't be parsed and stops the grading of a class."""
     content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     assert all(isinstance(name, str) for name in imported(content, "a/b.py"))
 
 
 @pytest.mark.parametrize("text", ["(" * 5000, "-" * 100_000 + "1", "a" + ".b" * 100_000, "\0"])
-def test_imports_of_deep_text(text):
+def test_imports_of_deep_text(text: str) -> None:
     """Catches a parser that runs out of stack."""
     assert list(imported(text.encode(), "a.py")) == []
 
 
-def test_imports():
-    """Catches a form of import that isn't seen, or a relative one that is led astray."""
+def test_imports() -> None:
+    """Catches a form of import that is missed, or a relative one that is resolved wrongly."""
     text = "import a.b as c, d\nfrom . import e\nfrom .f import g\nfrom ..h import i\n"
     text += "from ... import z"
     assert list(imported(text.encode(), "p/q/r.py")) == [

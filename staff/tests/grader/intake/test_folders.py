@@ -1,40 +1,30 @@
-"""Intake of folders: what is taken and what is left, whatever lies there or changes meanwhile."""
+"""Intake of folders: what is taken, what is left out, and what is refused."""
 
 import os
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from staff.catalogue.patches import FOLDER as CATALOGUE
 from staff.grader.intake import opened
 from staff.grader.intake.sources import FolderSource
-from staff.paths import ROOT, SOLUTION
-from staff.tests.test_intake import FILES, contents, refusal, write_tar, write_zip
+from staff.paths import ROOT
+from staff.tests.grader.intake.packing import (
+    FILES,
+    contents,
+    put,
+    refusal,
+    write_zip,
+)
 from tests.harness.errors import SubmissionError
 
-TWO = {"cs336_basics/__init__.py": "", "adapters.py": ""}
 
-
-def put(folder: Path, files: dict[str, str]) -> Path:
-    """Write texts below a folder."""
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
-
-
-def left_out(path: Path) -> dict[str, str]:
-    """What is not used, and why."""
-    with opened(path) as intake:
-        return {entry.name: entry.why for entry in intake.left_out}
-
-
-def test_a_folder_is_copied(tmp_path):
-    """Catches code that runs where it was handed in, and a submission that is deleted."""
+def test_a_folder_is_copied(tmp_path: Path) -> None:
+    """Catches code that runs from the folder that was handed in, and a grader that deletes it."""
     put(tmp_path / "ada", FILES)
     with opened(tmp_path / "ada") as intake:
         assert not intake.folder.is_relative_to(tmp_path)
@@ -43,7 +33,7 @@ def test_a_folder_is_copied(tmp_path):
     assert contents(tmp_path / "ada") == FILES
 
 
-def test_the_copy_can_be_read_by_everybody(tmp_path):
+def test_the_copy_can_be_read_by_everybody(tmp_path: Path) -> None:
     """Catches a copy that another user of the machine can't read, or could write to."""
     put(tmp_path, {**FILES, "cs336_basics/data/v.json": "{}"})
     for path in tmp_path.rglob("*"):
@@ -59,91 +49,6 @@ def test_the_copy_can_be_read_by_everybody(tmp_path):
         os.umask(umask)
     assert {modes.pop(n) for n in (".", "cs336_basics", "cs336_basics/data")} == {"0o755"}
     assert set(modes.values()) == {"0o644"}
-
-
-def test_what_is_taken(tmp_path):
-    """Catches helpers or data that a submission needs and loses, and what has no business here."""
-    files = {
-        **TWO,
-        "adapters.py": "from helpers.deep import f\nimport alone\nimport torch, json",
-        "helpers/__init__.py": "from . import near",
-        "helpers/near.py": "import other",
-        "helpers/deep/__init__.py": "",
-        "helpers/notes.txt": "",
-        "alone.py": "if True:\n    import later as l",
-        "later.py": "def f():\n    import alone\n    from .. import x",
-        "other.py": "",
-        "unused.py": "",
-        "cs336_basics/data/größe.json": "{}",
-        "cs336_basics/model.py": "from cs336_basics import data",
-        "cs336_basics/.hidden": "",
-        "cs336_basics/__pycache__/model.pyc": "",
-        "cs336_basics/x.pth": "import os",
-        "torch.py": "raise SystemExit",
-        "json/__init__.py": "raise SystemExit",
-        "sitecustomize.py": "",
-        "evil.pth": "",
-        "conftest.py": "",
-        "pyproject.toml": "",
-        "tests/adapters.py": "",
-        "tests/test_x.py": "",
-    }
-    put(tmp_path, files)
-    expected = {
-        *("adapters.py", "alone.py", "later.py", "other.py"),
-        *("helpers/__init__.py", "helpers/near.py", "helpers/deep/__init__.py"),
-        *("cs336_basics/__init__.py", "cs336_basics/data/größe.json", "cs336_basics/model.py"),
-    }
-    assert set(contents(tmp_path)) == expected
-    unneeded = "is not needed by the package or the adapters"
-    assert left_out(tmp_path) == {
-        "cs336_basics/x.pth": "would run at Python's start",
-        "conftest.py": "is a test, and the grader brings its own",
-        "evil.pth": "would run at Python's start",
-        "json/": "bears the name of the installed module json",
-        "pyproject.toml": "is configuration, and the grader brings its own",
-        "sitecustomize.py": "would run at Python's start",
-        "tests/": unneeded,
-        "torch.py": "bears the name of the installed module torch",
-        "unused.py": unneeded,
-    }
-    for archive in (
-        write_zip(tmp_path.parent / "a.zip", files),
-        write_tar(tmp_path.parent / "a.tgz", files, "w:gz"),
-    ):
-        assert set(contents(archive)) == expected
-        assert left_out(archive) == left_out(tmp_path)
-
-
-def test_the_public_layout(tmp_path):
-    """Catches `tests/common.py` that is lost, and tests or hooks that are taken with it."""
-    assert set(contents(CATALOGUE / "alternates/public_layout")) == {
-        *("cs336_basics/__init__.py", "cs336_basics/bpe.py", "cs336_basics/loop_utils.py"),
-        *("cs336_basics/model.py", "cs336_basics/nn_utils.py", "cs336_basics/optim.py"),
-        *("tests/adapters.py", "tests/common.py"),
-    }
-    put(
-        tmp_path,
-        {
-            "cs336_basics/m.py": "import mine",
-            "mine.py": "",
-            "tests/adapters.py": "from .a import f\nimport tests.b\nfrom tests import c, conftest\n"
-            "from . import d, test_x, nothing",
-            **{f"tests/{name}.py": "" for name in ("a", "b", "c", "d", "e", "conftest")},
-            "tests/test_x.py": "",
-        },
-    )
-    names = {f"tests/{name}.py" for name in ("adapters", "a", "b", "c", "d", "test_x")}
-    assert set(contents(tmp_path)) == {"cs336_basics/m.py", "mine.py", *names}
-    assert set(left_out(tmp_path)) == {"tests/conftest.py", "tests/e.py"}
-
-
-@pytest.mark.parametrize("folder", [ROOT, SOLUTION])
-def test_our_own(folder):
-    """Catches a repository that is no submission, with its environment, history and links."""
-    with opened(folder) as intake:
-        names = {f"cs336_basics/{f.name}" for f in (folder / "cs336_basics").glob("*.py")}
-        assert set(intake.taken) == {"adapters.py", *names}
 
 
 def _link(path: Path) -> None:
@@ -165,8 +70,10 @@ def _socket(path: Path) -> None:
     [("a link", _link), ("a pipe", os.mkfifo), ("a socket", _socket), ("a folder", Path.mkdir)],
 )
 @pytest.mark.parametrize("name", ["cs336_basics/odd.py", "adapters.py", "cs336_basics", "x/odd"])
-def test_what_is_no_file(tmp_path, what, make, name):
-    """Catches a link that is followed, and a pipe that is waited for."""
+def test_what_is_no_file(
+    tmp_path: Path, what: str, make: Callable[[Path], None], name: str
+) -> None:
+    """Catches a link that is followed, and a grader that waits for a pipe."""
     put(tmp_path, {n: t for n, t in FILES.items() if not n.startswith(name)})
     (tmp_path / name).parent.mkdir(exist_ok=True)
     make(tmp_path / name)
@@ -181,8 +88,8 @@ def test_what_is_no_file(tmp_path, what, make, name):
     assert refusal(tmp_path) == text
 
 
-def test_a_file_that_cannot_be_read(tmp_path):
-    """Catches a traceback, or a file left out in silence, where permission is lacking."""
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """Catches a traceback, or a silent omission, for a file that the grader may not read."""
     put(tmp_path, FILES)
     (tmp_path / "adapters.py").chmod(0)
     if os.access(tmp_path / "adapters.py", os.R_OK):
@@ -192,8 +99,8 @@ def test_a_file_that_cannot_be_read(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs the superuser")
-def test_as_another_user(tmp_path):
-    """Catches intake that works for the superuser alone, or a copy only its maker can read."""
+def test_as_another_user(tmp_path: Path) -> None:
+    """Catches an intake that only the superuser can run."""
     put(tmp_path / "ä b", FILES)
     put(tmp_path / "closed", FILES)
     (tmp_path / "closed/adapters.py").chmod(0)
@@ -233,8 +140,8 @@ except Exception as error:
     assert "closed: 'adapters.py' can't be read (Permission denied)" in done.stdout
 
 
-def test_a_path_with_spaces_and_letters(tmp_path):
-    """Catches a grader that fails in `Übung 1/Zoë's`."""
+def test_a_path_with_spaces_and_letters(tmp_path: Path) -> None:
+    """Catches a path that is cut at a space or a quote, or whose letters are not ASCII."""
     assert contents(put(tmp_path / "Übung 1/Zoë's", FILES)) == FILES
     archive = write_zip(tmp_path / "Übung 1/Zoë's.zip", FILES)
     assert contents(archive) == FILES
@@ -242,8 +149,8 @@ def test_a_path_with_spaces_and_letters(tmp_path):
     assert contents(tmp_path / "link") == FILES
 
 
-def test_a_folder_that_changes_while_it_is_read(tmp_path):
-    """Catches a file that is swapped for a link between the look and the copy."""
+def test_a_folder_that_changes_while_it_is_read(tmp_path: Path) -> None:
+    """Catches a link that is followed because it replaced a file after the check."""
     put(tmp_path / "ada", FILES)
     put(tmp_path / "secret", {"f.py": "secret", "__init__.py": "secret"})
     place = tmp_path / "ada/cs336_basics"
@@ -275,8 +182,11 @@ def test_a_folder_that_changes_while_it_is_read(tmp_path):
         swapper.join()
 
 
-def test_a_file_swapped_after_the_look(tmp_path):
-    """Catches the swap that the test above may miss: each kind, surely between look and copy."""
+def test_a_file_swapped_after_the_look(tmp_path: Path) -> None:
+    """Catches a file that is copied although a link, a pipe or nothing replaced it after the check.
+
+    The test above swaps files at random moments; here each swap falls between check and copy.
+    """
     put(tmp_path, FILES)
     with FolderSource(tmp_path) as source:
         (tmp_path / "adapters.py").unlink()
@@ -295,11 +205,11 @@ def test_a_file_swapped_after_the_look(tmp_path):
             list(source.read("cs336_basics/__init__.py"))
 
 
-def test_a_file_without_end(tmp_path, monkeypatch):
-    """Catches a copy that goes on for as long as somebody writes."""
+def test_a_file_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a copy without end of a file that somebody keeps writing to."""
     put(tmp_path, FILES)
 
-    def endless(self, file):
+    def endless(_source: FolderSource, _file: str) -> Iterator[bytes]:
         while True:
             yield b"\0" * 100_000
 

@@ -1,30 +1,27 @@
 """From scratch, read: what is forbidden is found by whatever name, and nothing else is."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 import torch  # noqa: F401 - names are looked up in what is loaded
 
 from staff.catalogue.patches import FOLDER as CATALOGUE
 from staff.catalogue.patches import load_alternates, patched
-from staff.grader.grade import Grade, SuiteRun, read_grade, write_grade
-from staff.grader.intake import LeftOut, opened
-from staff.grader.run import Grading
-from staff.grader.sandbox import choose
-from staff.grader.scratch.findings import enforced, findings
-from staff.grader.scratch.model import Call
+from staff.grader.intake import opened
+from staff.grader.scratch.findings import findings
+from staff.grader.scratch.rules import look_up
 from staff.paths import ROOT, SOLUTION
-from staff.reports.notes import notes
-from staff.tests.support import small_rubric, submission, suite_result, task_result
-from tests.harness.fixtures import FIXTURES
-from tests.harness.results import State
 from tests.harness.rubric import Scratch, read_rubric
 
 RUBRIC = read_rubric()
 RULES = RUBRIC.scratch
+Find = Callable[..., list[str]]
 
 
 @pytest.fixture
-def found(tmp_path):
-    """Find what is in a module of a submission: `name how` for each line."""
+def found(tmp_path: Path) -> Find:
+    """Find what is in a module of a submission, and in others beside it: `line name how`."""
 
     def find(text: str, **others: str) -> list[str]:
         for name, content in {"m": text, **others}.items():
@@ -92,7 +89,7 @@ READ = {
 
 
 @pytest.mark.parametrize("what", READ)
-def test_what_is_read(found, what):
+def test_what_is_read(found: Find, what: str) -> None:
     """Catches a name that isn't followed, or is reported as another."""
     text, expected = READ[what]
     assert f"{expected} read" in found(text)
@@ -120,8 +117,8 @@ DODGES = {
 
 
 @pytest.mark.parametrize("what", DODGES)
-def test_dodges(found, what):
-    """Catches a way around that isn't even reported."""
+def test_dodges(found: Find, what: str) -> None:
+    """Catches a way to reach a forbidden name that is not reported."""
     text, expected = DODGES[what]
     assert any(expected in line for line in found(text))
     if what != "string":
@@ -129,15 +126,15 @@ def test_dodges(found, what):
 
 
 @pytest.mark.parametrize("way", ["__import__('torch.nn').nn", "sys.modules['tor' 'ch'].nn"])
-def test_dodges_that_can_be_read(found, way):
-    """Catches a way around whose end is plain to see, and is reported as a dodge alone."""
+def test_dodges_that_can_be_read(found: Find, way: str) -> None:
+    """Catches a forbidden name that is reported as a dodge alone though its text can be read."""
     assert "2 torch.nn.Linear read" in found(f"import sys\n{way}.Linear(1, 2)")
     text = "import importlib\nF = importlib.import_module('torch.nn' + '.functional')\nF.silu(x)"
     assert "3 torch.nn.functional.silu read" in found(text)
 
 
-def test_through_another_module(found):
-    """Catches an alias that is hidden in a second file, there and back."""
+def test_through_another_module(found: Find) -> None:
+    """Catches an alias that is not followed through other modules of the submission."""
     helper = "import torch.nn.functional as F\nfrom .third import G"
     third = "from torch import nn as G"
     text = "from cs336_basics.helper import F\nfrom . import helper as h\nF.silu\nh.G.Linear\n"
@@ -169,8 +166,8 @@ def test_through_another_module(found):
         "import sys\nsys.path, sys.version_info",
     ],
 )
-def test_what_may_be_used(found, text):
-    """Catches an honest line that is reported."""
+def test_what_may_be_used(found: Find, text: str) -> None:
+    """Catches a report of a line that uses nothing forbidden."""
     assert found(text) == []
 
 
@@ -178,17 +175,14 @@ def test_what_may_be_used(found, text):
     "folder",
     [ROOT, SOLUTION, *(CATALOGUE / f"alternates/public_{n}" for n in ("layout", "functional"))],
 )
-def test_nothing_in_what_is_right(folder):
-    """Catches findings in the stubs, the solution, or right submissions in the public layout."""
+def test_nothing_in_what_is_right(folder: Path) -> None:
+    """Catches a finding in the stubs, the solution or a right submission in the public layout."""
     with opened(folder) as intake:
         assert findings(intake.folder, RUBRIC) == ()
 
 
-def test_nothing_in_the_alternates(tmp_path):
-    """Catches findings in right answers that are written differently.
-
-    A few use what is ready-made, on purpose: that is right, and not from scratch.
-    """
+def test_nothing_in_the_alternates(tmp_path: Path) -> None:
+    """Catches a finding in an alternate, except in the few that use ready-made parts on purpose."""
     used = set()
     for alternate in load_alternates():
         folder = patched([alternate], SOLUTION, tmp_path / alternate.id)
@@ -208,111 +202,16 @@ def test_nothing_in_the_alternates(tmp_path):
     }
 
 
-def test_the_task_of_a_place(tmp_path):
-    """Catches points that a finding takes from another task than its own."""
-    patched([], SOLUTION, tmp_path / "s")
-    file = tmp_path / "s/cs336_basics/attention.py"
-    text = file.read_text().replace("(softmax(", "(torch.softmax(")
-    helper = "\n\ndef _helper(x):\n    return torch.nn.functional.silu(x)\n"
-    file.write_text(text + helper)
-    adapters = (tmp_path / "s/adapters.py").read_text()
-    (tmp_path / "s/adapters.py").write_text(
-        adapters.replace("return rmsnorm", "return torch.rms_norm")
-        + "\n\nimport torch\ndef run_silu(x):\n    return torch.nn.functional.silu(x)\n"
-    )
-    line = len(text.splitlines()) + 4
-    own = {f.line: f for f in findings(tmp_path / "s", RUBRIC) if f.file.endswith("attention.py")}
-    (first, *_) = own
-    assert own[first].tasks == ("attention",)
-    assert own[line].tasks == ("attention", "multihead_attention", "multihead_attention_rope")
-    glue = [f for f in findings(tmp_path / "s", RUBRIC) if f.file == "adapters.py"]
-    assert [f.tasks for f in glue] == [("silu",)]
-    name = "torch.nn.functional.silu"
-    calls = [
-        Call(task=task, name=name, file="cs336_basics/attention.py", line=line)
-        for task in ("transformer_lm", "multihead_attention", None)
-    ]
-    called = {f.line: f for f in findings(tmp_path / "s", RUBRIC, calls)}
-    assert called[line].how == "called"
-    assert called[line].tasks == ("multihead_attention",)
-    assert len(own) == sum(f.file.endswith("attention.py") for f in called.values())
-
-
-def test_the_task_of_a_name(tmp_path):
-    """Catches a file that the rubric doesn't know, and a finding that concerns nobody."""
-    (tmp_path / "cs336_basics").mkdir()
-    text = "import torch\ndef f(x):\n    return torch.softmax(x, 0)\ntorch.nn.ReLU()\neval('x')"
-    (tmp_path / "cs336_basics/ops.py").write_text(text)
-    one, two, three = findings(tmp_path, RUBRIC)
-    assert str(one) == "cs336_basics/ops.py:3 uses torch.softmax (softmax)"
-    assert str(two) == "cs336_basics/ops.py:4 uses torch.nn.ReLU"
-    assert str(three) == "cs336_basics/ops.py:5 could reach anything by eval"
-
-
-def test_points_are_taken():
-    """Catches points of another task that go, or a total that stays."""
-    rubric = small_rubric()
-    first, second = rubric.tasks
-    result = suite_result(
-        task_result(first, [State.PASSED] * 3), task_result(second, [State.PASSED])
-    )
-    found = findings_of("first")
-    taken = enforced(result, found)
-    assert [task.earned for task in taken.tasks] == [0, 1]
-    assert (taken.earned, taken.possible) == (1, 4)
-    assert result.earned == 4
-    assert enforced(result, ()) == result
-
-
-def findings_of(task):
-    """A finding that concerns a task, and a dodge."""
-    from staff.grader.scratch.model import ScratchFinding
-
-    return (
-        ScratchFinding(file="a.py", line=1, name="torch.softmax", how="called", tasks=(task,)),
-        ScratchFinding(file="a.py", line=2, name="eval", how="dodge"),
-    )
-
-
-def test_what_follows(tmp_path):
-    """Catches points that are kept at `enforce`, lost at `report`, or said nothing of."""
-    text = "from torch import softmax as ready\n\n\ndef softmax(x, dim):\n    return ready(x, dim)"
-    folder = submission(tmp_path / "ada", {"cs336_basics/softmax.py": text})
-    tasks = [task_result(task, [State.PASSED] * len(task.tests)) for task in RUBRIC.tasks]
-    run = SuiteRun(result=suite_result(*tasks))
-    line = "cs336_basics/softmax.py:5 uses torch.softmax (softmax)"
-    with opened(folder) as intake:
-        off, reported, taken = (
-            Grading(rubric=RUBRIC, cases=FIXTURES, backend=choose("mock"), policy=policy).grade(
-                "ada", run, intake
-            )
-            for policy in ("off", "report", "enforce")
-        )
-    assert (off.run, off.scratch) == (run, ())
-    found = reported.scratch
-    assert (reported.run, [str(finding) for finding in found]) == (run, [line])
-    assert taken.run.result.earned == run.result.earned - RUBRIC.task("softmax").points
-    left = (LeftOut(name="conftest.py", why="is a test"), LeftOut(name="a", why="is not needed"))
-    grade = Grade(submission="ada", run=run, fixtures="f", left_out=left, scratch=found)
-    write_grade(grade, tmp_path / "grade.json")
-    assert read_grade(tmp_path / "grade.json") == grade
-    said = "Not from scratch (a person decides; the handout says what may be used):"
-    assert notes(grade) == [said, f"  {line}", "", "Not used:", "  conftest.py is a test", ""]
-    assert notes(Grade(submission="ada", run=run, fixtures="f")) == []
-
-
-def test_the_longest_pattern_decides():
-    """Catches a list of what is allowed that allows too much, or nothing."""
+def test_the_longest_pattern_decides() -> None:
+    """Catches an exception to a rule that is ignored, or that reaches further than its name."""
     rules = Scratch(("a.*", "a.b.c"), ("a.b", "a.d.*"))
     names = ("a", "a.b", "a.b.x", "a.b.c", "a.b.c.d", "a.d", "a.d.e", "a.bc", "ab")
     assert [n for n in names if rules.forbids(n)] == ["a.b.c", "a.b.c.d", "a.d", "a.bc"]
     assert Scratch(("a.*",), ("a.*",)).forbids("a.b") is False
 
 
-def test_the_rubric_names_what_there_is():
-    """Catches a slip in the list: a name that forbids or allows nothing."""
-    from staff.grader.scratch.rules import look_up
-
+def test_the_rubric_names_what_there_is() -> None:
+    """Catches a misspelt name in the rubric, which would forbid or allow nothing."""
     for pattern in (*RULES.forbidden, *RULES.allowed, *RULES.backdoors):
         if pattern.startswith("torch."):
             assert look_up(pattern.removesuffix(".*")) is not None or "cpp_ext" in pattern, pattern
@@ -322,6 +221,6 @@ def test_the_rubric_names_what_there_is():
 @pytest.mark.parametrize(
     "text", ["x = (", "\0", "a" + ".b" * 5000, "x = " + "'a' + " * 3000 + "'b'"]
 )
-def test_files_that_are_no_python(found, text):
-    """Catches a file that stops the grading of a class."""
+def test_files_that_are_no_python(found: Find, text: str) -> None:
+    """Catches a file that can't be parsed and ends the grading of a whole class."""
     assert all(" dodge" in line for line in found(text))

@@ -1,4 +1,4 @@
-"""Submissions that are right but do odd things around it: none of that may change a grade."""
+"""Right submissions that do odd things besides: their points must stay."""
 
 import pytest
 
@@ -75,7 +75,7 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory) -> dict[str, Run]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     """Every run that the tests below look at."""
     folder = tmp_path_factory.mktemp("hostile")
     init = "cs336_basics/__init__.py"
@@ -88,14 +88,14 @@ def runs(tmp_path_factory) -> dict[str, Run]:
     return run_suites({name: [f"--submission={path}"] for name, path in folders.items()})
 
 
-def test_settings_for_the_whole_process(runs):
-    """Catches a default dtype, device or gradient mode that decides another test."""
+def test_settings_for_the_whole_process(runs: dict[str, Run]) -> None:
+    """Catches a default dtype, device or gradient mode of a submission that changes a test."""
     assert EARNED in runs["settings"].text
     assert runs["settings"].status == 0
 
 
-def test_noise_and_configuration(runs):
-    """Catches a warning that costs a point; options, hooks or tests taken from a submission."""
+def test_noise_and_configuration(runs: dict[str, Run]) -> None:
+    """Catches a warning that costs a point, and pytest options or hooks taken from a submission."""
     assert EARNED in runs["odd"].text
     assert runs["odd"].status == 0
     assert "test_mine" not in runs["odd"].text

@@ -4,6 +4,8 @@ import json
 import math
 import socket
 import time
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 import torch
@@ -26,9 +28,11 @@ from staff.validation.frames import fuzz
 from tests.harness.plain import MAX_DEPTH
 from tests.harness.recipes import File, Strided
 
+Pair = tuple[Channel, Channel]
+
 
 @pytest.fixture
-def pair():
+def pair() -> Iterator[Pair]:
     """Two channels that are connected."""
     one, other = socket.socketpair()
     with one, other:
@@ -39,14 +43,14 @@ def _soon(seconds: float = 10) -> float:
     return time.monotonic() + seconds
 
 
-def _decoded(message: object, **options: bool) -> object:
+def _decoded(message: object, *, recipes: bool = False) -> Any:
     frame = encode(message)
     _, text, _ = HEAD.unpack(frame[: HEAD.size])
     body = frame[HEAD.size :]
-    return decode(body[:text], body[text:], **options)
+    return decode(body[:text], body[text:], recipes=recipes)
 
 
-def test_plain_data_goes_through(pair):
+def test_plain_data_goes_through(pair: Pair) -> None:
     """Catches a kind of plain data that is lost, or comes out as another."""
     one, other = pair
     sent = {"a": [1, 2.5, None, (True, "\ud800é"), b"\x00\xff"], 7: {"x": math.inf}, (1, 2): -0.0}
@@ -55,8 +59,8 @@ def test_plain_data_goes_through(pair):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.complex64])
-def test_tensors_go_through(dtype):
-    """Catches a dtype that a comparison would then not see."""
+def test_tensors_go_through(dtype: torch.dtype) -> None:
+    """Catches a tensor whose dtype or shape changes on its way."""
     tensor = torch.arange(6).reshape(2, 3).to(dtype)
     got = _decoded({"t": [tensor, tensor[:, :0]]})
     assert got["t"][0].dtype is dtype
@@ -64,8 +68,8 @@ def test_tensors_go_through(dtype):
     assert got["t"][1].shape == (2, 0)
 
 
-def test_recipes_reach_a_worker_alone():
-    """Catches a recipe of a submission that is built beside the grader."""
+def test_recipes_reach_a_worker_alone() -> None:
+    """Catches a recipe that a submission sends and the grader builds."""
     recipe = File(b"x")
     assert _decoded([recipe], recipes=True) == [recipe]
     for message in (recipe, [[recipe]], {"x": recipe}, {recipe: 1}, ((recipe,),), {(recipe,): 1}):
@@ -75,33 +79,33 @@ def test_recipes_reach_a_worker_alone():
         _decoded(Strided(torch.ones(2)))
 
 
-def test_frames_that_come_together_are_taken_apart(pair):
-    """Catches an answer that is lost, or cut, where the next one follows at once."""
+def test_frames_that_come_together_are_taken_apart(pair: Pair) -> None:
+    """Catches an answer that is lost or cut because the next one follows at once."""
     one, other = pair
-    sent = ["a", torch.ones(3), "b" * 90_000, None]
+    sent: list[Any] = ["a", torch.ones(3), "b" * 90_000, None]
     one.send_frame(b"".join(map(encode, sent)), _soon())
-    got = [other.receive(_soon()) for _ in sent]
+    got: list[Any] = [other.receive(_soon()) for _ in sent]
     assert torch.equal(got[1], sent[1])
     assert [*got[:1], *got[2:]] == [*sent[:1], *sent[2:]]
 
 
-def test_a_sender_that_stops_is_not_waited_for(pair):
-    """Catches a hang, when a frame is never finished or comes in drops."""
+def test_a_sender_that_stops_is_not_waited_for(pair: Pair) -> None:
+    """Catches a grader that waits without end for the rest of a frame."""
     one, other = pair
     one._connection.send(HEAD.pack(MAGIC, 100, 0) + b"[")
     with pytest.raises(LateError):
         other.receive(_soon(0.05))
 
 
-def test_a_receiver_that_stops_is_not_waited_for(pair):
-    """Catches a hang, when a worker no longer reads."""
+def test_a_receiver_that_stops_is_not_waited_for(pair: Pair) -> None:
+    """Catches a grader that waits without end for a worker that no longer reads."""
     one, _ = pair
     with pytest.raises(LateError):
         one.send("x" * 4_000_000, _soon(0.05))
 
 
-def test_a_hung_up_line_says_so(pair):
-    """Catches a death that is taken for a slow answer."""
+def test_a_hung_up_line_says_so(pair: Pair) -> None:
+    """Catches a grader that waits for an answer of a process that has ended."""
     one, other = pair
     one._connection.send(HEAD.pack(MAGIC, 100, 0) + b"[")
     one.close()
@@ -112,8 +116,8 @@ def test_a_hung_up_line_says_so(pair):
 
 
 @pytest.mark.parametrize("sizes", [(MAX_TEXT + 1, 0), (0, MAX_BLOB + 1), (2**32 - 1, 2**32 - 1)])
-def test_what_is_too_large_is_refused_before_it_comes(pair, sizes):
-    """Catches memory that is taken on a stranger's word."""
+def test_what_is_too_large_is_refused_before_it_comes(pair: Pair, sizes: tuple[int, int]) -> None:
+    """Catches memory that is reserved because the head of a frame claims to need it."""
     one, other = pair
     one._connection.send(HEAD.pack(MAGIC, *sizes))
     with pytest.raises(WireError, match="too large"):
@@ -122,8 +126,8 @@ def test_what_is_too_large_is_refused_before_it_comes(pair, sizes):
         encode("x" * (MAX_TEXT + 1))
 
 
-def test_shapes_that_no_answer_has_are_refused():
-    """Catches tensors without bytes that are endless to look at."""
+def test_shapes_that_no_answer_has_are_refused() -> None:
+    """Catches a table of tensors whose shapes or number no answer can have."""
     for shape in ([1] * (MAX_AXES + 1), [2**62, 0]):
         table = {"t": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}
         with pytest.raises(WireError, match="an impossible shape"):
@@ -135,14 +139,14 @@ def test_shapes_that_no_answer_has_are_refused():
         decode(b"1", (2**60).to_bytes(8, "little"))
 
 
-def _blob(table: dict[str, object]) -> bytes:
+def _blob(table: Mapping[str, Mapping[str, object]]) -> bytes:
     head = json.dumps(table).encode()
     return len(head).to_bytes(8, "little") + head
 
 
-def test_nesting_has_an_end():
-    """Catches data on which a test, or a report, would overflow the stack."""
-    deep: object = 1
+def test_nesting_has_an_end() -> None:
+    """Catches data that nests so deep that reading it overflows the stack."""
+    deep: Any = 1
     for _ in range(MAX_DEPTH + 1):
         deep = [deep]
     assert _decoded(deep[0]) == deep[0]
@@ -152,8 +156,11 @@ def test_nesting_has_an_end():
         decode(b"[" * 41 + b"1" + b"]" * 41, b"")
 
 
-def test_hostile_frames():
-    """Catches a frame that hangs, crashes or fills a grader; `make prove` sends 100,000."""
+def test_hostile_frames() -> None:
+    """Catches a frame on which the grader hangs, crashes or runs out of memory.
+
+    `make prove` sends 100,000 of them.
+    """
     seen = fuzz(2000)
     assert seen.total() == 2000
     assert set(seen) <= {"plain data", "WireError", "ClosedError", "LateError"}

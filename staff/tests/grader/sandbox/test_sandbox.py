@@ -1,14 +1,16 @@
-"""The sandbox: the backends, the choice among them, and workers that are spawned, not forked."""
+"""The sandbox: its backends, the choice among them, and forked and spawned workers."""
 
 import os
 import socket
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 import torch
+from torch import Tensor
 
 from staff.grader.sandbox import Confinement, bwrap, choose, seccomp
 from staff.grader.sandbox.choose import BACKENDS, SandboxError
@@ -17,7 +19,7 @@ from staff.grader.worker.remote import NoWorkerError, Remote, Workers
 from staff.grader.worker.zygote import zygote
 from staff.paths import ROOT, SOLUTION
 from staff.tests.support import submission
-from tests.harness.bridge import Raised
+from tests.harness.bridge import Answer, Raised
 from tests.harness.submission import locate
 
 PARALLEL = """
@@ -37,8 +39,8 @@ os.execv(inner[0], inner)
 
 
 @pytest.fixture(scope="module")
-def line():
-    """A zygote."""
+def line() -> Iterator[int]:
+    """The file descriptor of a zygote's socket."""
     with zygote() as fd:
         yield fd
 
@@ -50,10 +52,19 @@ def remote(line: int, folder: Path, **plan: object) -> Remote:
     return Remote(locate(folder), "cpu", Workers(line=line, plan=confinement))
 
 
-def silu(bridge: Remote) -> object:
-    """What an adapter gives."""
+def silu(bridge: Remote) -> Tensor:
+    """What the adapter gives for three zeros."""
     reply = bridge.call("run_silu", {"in_features": torch.zeros(3)})
-    return reply if isinstance(reply, Raised) else reply.output
+    assert isinstance(reply, Answer), reply
+    assert isinstance(reply.output, Tensor)
+    return reply.output
+
+
+def raised(bridge: Remote, *, refusal: bool = False) -> Raised:
+    """The exception of the adapter for three zeros."""
+    reply = bridge.call("run_silu", {"in_features": torch.zeros(3)}, refusal=refusal)
+    assert isinstance(reply, Raised), reply
+    return reply
 
 
 def needs(backend: str) -> pytest.MarkDecorator:
@@ -66,8 +77,8 @@ def needs(backend: str) -> pytest.MarkDecorator:
 
 
 @needs("namespaces")
-def test_a_parallel_operation_in_the_tenth_worker(line, tmp_path):
-    """Catches a zygote that ran one itself: its threads don't survive a fork, and workers hang."""
+def test_a_parallel_operation_in_the_tenth_worker(line: int, tmp_path: Path) -> None:
+    """Catches workers that hang because the zygote ran a parallel operation before it forked."""
     folder = submission(tmp_path / "parallel", added={"adapters.py": PARALLEL})
     for number in range(10):
         with closing(remote(line, folder, number=number)) as bridge:
@@ -76,14 +87,14 @@ def test_a_parallel_operation_in_the_tenth_worker(line, tmp_path):
 
 
 @needs("namespaces")
-def test_a_spawned_worker(line):
-    """Catches a worker for GPUs that can't import what it serves with."""
+def test_a_spawned_worker(line: int) -> None:
+    """Catches a spawned worker that may not read a module which it has to import."""
     with closing(remote(line, SOLUTION, gpu=True)) as bridge:
         assert torch.equal(silu(bridge), torch.zeros(3))
 
 
-def test_a_spawned_worker_sees_no_answers(monkeypatch):
-    """Catches a test, a case or a solution in the view of a worker that reads its own code."""
+def test_a_spawned_worker_sees_no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a test, a case or a solution that a spawned worker may read."""
     more = [str(ROOT / "staff/tests/../.."), str(SOLUTION), str(ROOT / "tests")]
     monkeypatch.setattr(sys, "path", [*sys.path, *more])
     seen = readable(Confinement(backend="bwrap", submission="/nowhere"))
@@ -91,9 +102,8 @@ def test_a_spawned_worker_sees_no_answers(monkeypatch):
     assert {name for name in inside if not (ROOT / name).is_relative_to(sys.prefix)} == {
         "staff/__init__.py",
         "staff/grader/__init__.py",
-        "staff/grader/wire.py",
-        "staff/grader/worker.py",
         "staff/grader/scratch",
+        *(f"staff/grader/worker/{name}.py" for name in ("__init__", "wire", "worker")),
         "tests/__init__.py",
         *(f"tests/harness/{name}.py" for name in _HARNESS),
         "tests/harness/probes",
@@ -103,8 +113,8 @@ def test_a_spawned_worker_sees_no_answers(monkeypatch):
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="as root, the worker's user may not read Python")
-def test_behind_a_fake_bwrap(tmp_path, monkeypatch):
-    """Catches an inner command that finds no worker, and a bwrap that is there and not taken."""
+def test_behind_a_fake_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a command inside bwrap that starts no worker."""
     fake = tmp_path / "bwrap"
     fake.write_text(FAKE.format(python=sys.executable))
     fake.chmod(0o755)
@@ -112,8 +122,8 @@ def test_behind_a_fake_bwrap(tmp_path, monkeypatch):
     assert choose("bwrap").name == "bwrap"
 
 
-def test_the_command_of_bwrap(tmp_path, monkeypatch):
-    """Catches a wall that is left out."""
+def test_the_command_of_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a protection that is missing from the command of bwrap."""
     monkeypatch.setattr(bwrap, "program", lambda: "/usr/bin/bwrap")
     plan = Confinement(backend="bwrap", submission=str(tmp_path))
     command = bwrap.command(plan, ["python", "-I"], tmp_path / "room")
@@ -141,51 +151,51 @@ def test_the_command_of_bwrap(tmp_path, monkeypatch):
 
 @needs("namespaces")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_a_worker_cannot_reach(line):
-    """Catches points lost to a driver: a sandbox without its GPU is no fault of a submission."""
+def test_a_gpu_that_a_worker_cannot_reach(line: int) -> None:
+    """Catches points that a submission loses because the sandbox can't reach the GPU."""
     plan = Confinement(backend="namespaces", submission=str(SOLUTION))
     with pytest.raises(NoWorkerError, match="cuda:0 can't be used: "):
         Remote(locate(SOLUTION), "cuda:0", Workers(line=line, plan=plan))
 
 
 @needs("namespaces")
-def test_auto_takes_the_strongest():
-    """Catches a silent downgrade."""
+def test_auto_takes_the_strongest() -> None:
+    """Catches an `auto` that takes a weaker backend than there is."""
     assert choose("auto").name == "namespaces"
     assert any("no network" in text for text in choose("auto").protections)
 
 
-def test_what_is_not_there_is_an_error(monkeypatch):
-    """Catches another backend in place of the one that was asked for."""
+def test_what_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches another backend in place of a missing one that was asked for by name."""
     monkeypatch.setattr(bwrap, "program", lambda: None)
     with pytest.raises(SandboxError, match="bwrap can't be had: there is no bwrap"):
         choose("bwrap")
 
 
 @needs("bwrap")
-def test_behind_bwrap():
-    """Catches a wall of bubblewrap's that keeps a right submission from its answers."""
+def test_behind_bwrap() -> None:
+    """Catches a protection of bwrap that keeps a right submission from answering."""
     with zygote() as fd, closing(remote(fd, SOLUTION, backend="bwrap")) as bridge:
         assert torch.equal(silu(bridge), torch.zeros(3))
 
 
-def test_unknown_backends():
-    """Catches a misspelt name that is taken for auto."""
+def test_unknown_backends() -> None:
+    """Catches a misspelt backend that is taken for `auto`."""
     with pytest.raises(SandboxError, match="no sandbox is called 'docker'; there are auto, namesp"):
         choose("docker")
     assert [b.name for b in BACKENDS] == ["namespaces", "bwrap", "landlock", "process"]
 
 
 @needs("namespaces")
-def test_a_folder_that_is_not_there(line):
-    """Catches points lost to a sandbox that can't be entered: that is no fault of a submission."""
+def test_a_folder_that_is_not_there(line: int) -> None:
+    """Catches points that a submission loses because its sandbox can't be entered."""
     plan = Confinement(backend="namespaces", submission="/no/such/folder")
     with pytest.raises(NoWorkerError, match="the sandbox can't be entered: "):
         Remote(locate(SOLUTION), "cpu", Workers(line=line, plan=plan))
 
 
-def test_a_zygote_that_is_gone():
-    """Catches the same, where there is nobody to ask."""
+def test_a_zygote_that_is_gone() -> None:
+    """Catches points that a submission loses because the zygote has ended."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     theirs.close()
     plan = Confinement(backend="namespaces", submission=str(SOLUTION))
@@ -194,8 +204,8 @@ def test_a_zygote_that_is_gone():
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_jumps_of_the_filter_end_inside_it(machine):
-    """Catches a filter of system calls that the kernel would refuse, or that lets through."""
+def test_jumps_of_the_filter_end_inside_it(machine: str) -> None:
+    """Catches a filter of system calls with a jump behind its end, which the kernel refuses."""
     for signals in (True, False):
         program = seccomp.program(signals=signals, machine=machine)
         count = len(program) // 8
@@ -231,21 +241,20 @@ def run_silu(in_features):
 
 
 @needs("namespaces")
-def test_what_annotations_say_is_asked_for_once(line, tmp_path):
-    """Catches a message that is lost on its way through the sandbox."""
+def test_what_annotations_say_is_asked_for_once(line: int, tmp_path: Path) -> None:
+    """Catches what annotations say of a call if it is lost in the sandbox, or asked for twice."""
     added = {"cs336_basics/feed_forward.py": ANNOTATED}
     with closing(remote(line, submission(tmp_path / "annotated", added=added))) as bridge:
-        first, second = silu(bridge), silu(bridge)
+        first, second = raised(bridge), raised(bridge)
         assert first.annotations.startswith("annotations: feed_forward.silu")
         assert second.annotations == ""
 
 
 @needs("namespaces")
-def test_no_request_tells_that_an_error_is_expected(line, tmp_path):
-    """Catches the answer to a test of refusals that travels with its question."""
+def test_no_request_tells_that_an_error_is_expected(line: int, tmp_path: Path) -> None:
+    """Catches a request that tells the submission that an error is expected."""
     with closing(
         remote(line, submission(tmp_path / "knowing", added={"adapters.py": KNOWING}))
     ) as bridge:
-        arguments = {"in_features": torch.zeros(3)}
-        told = [bridge.call("run_silu", arguments, refusal=refusal) for refusal in (False, True)]
+        told = [raised(bridge, refusal=refusal) for refusal in (False, True)]
         assert told[0].message == told[1].message != "[]"

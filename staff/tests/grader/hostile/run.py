@@ -1,0 +1,150 @@
+"""How hostile submissions are run, and what must be the same around them before and after."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from staff.grader.sandbox import Confinement, Limits, choose
+from staff.grader.worker.remote import Workers
+from staff.grader.worker.zygote import zygote
+from staff.paths import ROOT
+from staff.runner.jobs import Job, SuiteRun, run_jobs
+from tests.harness.fixtures import FIXTURES
+from tests.harness.results import SuiteResult, TaskResult, TestResult
+from tests.harness.words import diagnosis_lines, failure_lines
+
+TASKS = ("embedding", "softmax")
+"""The tasks whose tests are run on each submission."""
+SECRET = "x7Qsecret"
+_LIMITS = Limits(memory_bytes=5 << 30)
+"""PyTorch's address space, and a little: what is too much is soon reached."""
+
+
+def grade(
+    folders: Mapping[str, Path],
+    *,
+    call_seconds: float,
+    suite_seconds: float,
+    tasks: tuple[str, ...] = TASKS,
+) -> dict[str, SuiteRun]:
+    """Run some tasks on each submission, confined as `auto` would, under short limits."""
+    backend = choose("auto").name
+    with zygote() as line:
+        jobs = []
+        for number, (name, folder) in enumerate(folders.items()):
+            plan = Confinement(
+                backend=backend, submission=str(folder), number=number, limits=_LIMITS
+            )
+            workers = Workers(
+                line=line,
+                plan=plan,
+                import_seconds=suite_seconds,
+                call_seconds=call_seconds,
+                suite_seconds=suite_seconds,
+            )
+            jobs += [
+                Job(
+                    name=name,
+                    folder=str(folder),
+                    tasks=tasks,
+                    bridge=workers.spec(),
+                    seconds=120,
+                )
+            ]
+        return {outcome.name: outcome.run for outcome in run_jobs(jobs, FIXTURES)}
+
+
+def result_of(run: SuiteRun) -> SuiteResult:
+    """The result of a run that has one."""
+    assert run.result is not None, run.problem
+    return run.result
+
+
+def task_of(run: SuiteRun, task: str) -> TaskResult:
+    """One task of a run."""
+    return next(result for result in result_of(run).tasks if result.id == task)
+
+
+def one_test(task: TaskResult, name: str) -> TestResult:
+    """One test of a task."""
+    return next(test for test in task.tests if test.name == name)
+
+
+def text_of(run: SuiteRun) -> list[str]:
+    """Every line that a report may show of a run."""
+    lines = [run.problem or ""]
+    for task in run.result.tasks if run.result else ():
+        for test in task.tests:
+            lines += failure_lines(test.failure) if test.failure else []
+        for diagnosis in task.diagnoses:
+            lines += diagnosis_lines(diagnosis, task.id)
+    return lines
+
+
+def earned(run: SuiteRun) -> dict[str, float]:
+    """The shares of the points of `TASKS`; the test fails where an attempt has succeeded."""
+    reached = [line for line in text_of(run) if "Reached" in line]
+    if reached:
+        pytest.fail(" · ".join(dict.fromkeys(reached)))
+    tasks = result_of(run).tasks
+    return {task.id: task.earned / task.possible for task in tasks if task.id in TASKS}
+
+
+@contextlib.contextmanager
+def facts(place: Path) -> Iterator[dict[str, str]]:
+    """What hostile code is told, to spare it the search; two sockets must stay silent."""
+    name = f"cs336-{os.getpid()}"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_UNIX) as abstract,
+    ):
+        abstract.bind(f"\0{name}")
+        abstract.listen()
+        yield {
+            "FIXTURES": str(FIXTURES),
+            "ROOT": str(ROOT),
+            "HOME": str(Path.home()),
+            "SECRET": SECRET,
+            "PID": str(os.getpid()),
+            "PORT": str(tcp.getsockname()[1]),
+            "ABSTRACT": name,
+            "CANARY": str(place / "canary"),
+        }
+        for listener in (tcp, abstract):
+            listener.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                listener.accept()
+
+
+def surroundings(place: Path) -> dict[str, object]:
+    """What must be the same afterwards: our files, the mounts, a file beside the submissions."""
+    folders = (ROOT / "staff", ROOT / "tests")
+    files = {
+        str(file): file.stat().st_mtime_ns
+        for folder in folders
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    mounts = Path("/proc/self/mountinfo").read_text()
+    return {"files": files, "mounts": mounts, "canary": (place / "canary").read_text()}
+
+
+def left_running() -> list[str]:
+    """Processes that a hostile submission started, or that still serve this one."""
+    shown = subprocess.run(
+        ["ps", "-eo", "uid,pid,ppid,args"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()[1:]
+    own = str(os.getpid())
+    return [
+        line
+        for line in shown
+        if ("sleep 4242" in line and "ps -eo" not in line)
+        or (own in line.split()[1:3] and "staff.grader" in line)
+    ]
