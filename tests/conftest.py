@@ -1,4 +1,4 @@
-"""The fixtures of the suite."""
+"""The pytest fixtures of the suite."""
 
 import zlib
 
@@ -12,14 +12,14 @@ from tests.harness.plugin import SUITE, task_of, test_name
 
 @pytest.fixture
 def adapters(request: pytest.FixtureRequest) -> Adapters:
-    """The submission."""
+    """Return the interface through which the test calls the submission."""
     suite = request.config.stash[SUITE]
     return suite.adapters(suite.rubric.task(str(task_of(request.node))))
 
 
 @pytest.fixture
 def cases(request: pytest.FixtureRequest) -> Cases:
-    """The saved cases of this test."""
+    """Return the saved cases of the test."""
     suite = request.config.stash[SUITE]
     task = suite.rubric.task(str(task_of(request.node)))
     return suite.cases(task, test_name(request.node))
@@ -27,6 +27,6 @@ def cases(request: pytest.FixtureRequest) -> Cases:
 
 @pytest.fixture
 def draw(request: pytest.FixtureRequest) -> TorchDraw:
-    """Random inputs, the same at every run of a test with the suite's seed."""
+    """Return a source of random inputs; its seed depends only on the suite's seed and the test."""
     suite = request.config.stash[SUITE]
     return TorchDraw(zlib.crc32(f"{suite.seed}{request.node.name}".encode()))

@@ -112,12 +112,12 @@ def test_fixtures_that_are_not_there(run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("device", "error"),
     [
-        ("gpu", "no device is called 'gpu'; there are cpu, cuda, mps"),
-        ("cuda:x", "no device is called 'cuda:x'; there are cpu, cuda, mps"),
-        ("cpu:1", "cpu:1 can't be used: this machine or this PyTorch has 1; take cpu"),
+        ("gpu", "no device is called 'gpu'; choose one of cpu, cuda, mps"),
+        ("cuda:x", "no device is called 'cuda:x'; choose one of cpu, cuda, mps"),
+        ("cpu:1", "cpu:1 can't be used: this machine or this PyTorch has 1; use cpu"),
         pytest.param(
             "cuda",
-            "cuda can't be used: this machine or this PyTorch has none; take cpu",
+            "cuda can't be used: this machine or this PyTorch has none; use cpu",
             marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"),
         ),
     ],

@@ -1,7 +1,7 @@
-"""What stands behind the tests: how they reach a submission, compare, count and explain.
+"""The harness: it runs a submission, compares its answers, gives points and explains failures.
 
-A test file needs two marks from here: `task` says which task of the rubric a test belongs to,
-and `ours` says that it tests a promise which the public CS336 handout does not make.
+A test file imports two marks from here. `task` names the task of the rubric that a test belongs
+to. `ours` marks a test of a promise that the public CS336 handout does not make.
 """
 
 import pytest

@@ -1,9 +1,9 @@
-"""A failed call, once more under the student's own annotations.
+"""Annotations: a failed call is repeated with checks of the student's own type annotations.
 
-An exception from the depth of PyTorch names two shapes that clash; an annotation names the
-function, the argument and the axis. So a call that raised is repeated on a second copy of the
-submission whose annotations are checked (jaxtyping, beartype). What they say is quoted, and
-never decides a point.
+An exception from inside PyTorch names two shapes that don't fit. A violated annotation names the
+function, the argument and the axis as well. So a call that raised is repeated on a second copy of
+the submission, in which jaxtyping and beartype check the annotations. The message quotes a
+violation. Annotations never decide a point.
 """
 
 from __future__ import annotations
@@ -25,14 +25,21 @@ _AXES = re.compile(r"follows\.\n((?:\w+=\d+\s*)+)")
 
 
 class Annotated:
-    """The submission with its annotations checked; imported when it is first needed."""
+    """A copy of the submission that checks its annotations.
+
+    The copy is imported when it is first needed.
+    """
 
     def __init__(self, submission: Submission) -> None:
         self._submission = submission
         self._adapters: ModuleType | None = None
 
     def complaint(self, adapter: str, arguments: Mapping[str, Any]) -> str:
-        """Call an adapter and say in one line what its annotations object to; "" if nothing."""
+        """Call an adapter and describe the first violation of an annotation in one line.
+
+        Returns:
+            "" if no annotation is violated.
+        """
         from jaxtyping import TypeCheckError
 
         try:
@@ -42,7 +49,7 @@ class Annotated:
             return _one_line(str(error))
         except KeyboardInterrupt:
             raise
-        except BaseException:  # noqa: BLE001 - it failed before, and fails again
+        except BaseException:  # noqa: BLE001 - the first call raised too
             return ""
         return ""
 
@@ -62,17 +69,17 @@ class Annotated:
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a function check its annotations, if they are of a kind that can be checked."""
+    """Return a function that checks its annotations, or the same one if beartype can't do that."""
     from beartype import beartype
 
     try:
         return beartype(function)
-    except Exception:  # noqa: BLE001 - `Self` outside a class, a name that is not there, …
+    except Exception:  # noqa: BLE001 - for example, `Self` outside a class or an undefined name
         return function
 
 
 def _one_line(text: str) -> str:
-    """The function, the argument, what came and what was announced, from jaxtyping's report."""
+    """Shorten jaxtyping's report to the function, the argument, its value and its annotation."""
     where, actual, expected = _WHERE.search(text), _ACTUAL.search(text), _EXPECTED.search(text)
     if where is None or actual is None or expected is None:
         return ""
@@ -80,5 +87,5 @@ def _one_line(text: str) -> str:
     argument = _ARGUMENT.search(text)
     got = f"got {argument[1]} = {actual[1]}" if argument else f"returned {actual[1]}"
     axes = _AXES.search(text)
-    known = f" with {', '.join(axes[1].split())}" if axes else ""
-    return f"annotations: {function} {got}, announced as {expected[1]}{known}"
+    sizes = f" with {', '.join(axes[1].split())}" if axes else ""
+    return f"annotations: {function} {got}, annotated as {expected[1]}{sizes}"

@@ -1,7 +1,8 @@
-"""The bridge: how a test reaches a submission, wherever that runs.
+"""The bridge: it carries the calls of a test to the submission, in this process or in a sandbox.
 
-Only plain data crosses. A backend (in this process for a student, across a sandbox for a grade)
-is a class with the methods of `Bridge`; `Adapters` is the face that tests see.
+Only plain data crosses the bridge. A backend is a class with the methods of `Bridge`. One backend
+runs the submission in this process, for a student; another runs it in a sandbox, for a grade.
+Tests use the bridge through `Adapters`.
 """
 
 from __future__ import annotations
@@ -24,56 +25,59 @@ ADAPTER_PREFIXES = ("run_", "get_", "count_")
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back from one call."""
+    """The answer of a submission to one call."""
 
     output: Plain
     inputs: dict[str, Plain] = field(default_factory=dict)
-    """The arguments as they are after the call, where they were asked for."""
+    """The arguments after the call; empty if they were not requested."""
     gradients: dict[str, Tensor | None] = field(default_factory=dict)
-    """For each argument asked for, its gradient for the cotangent; None if none reached it."""
+    """The gradient of each requested argument for the cotangent; None if no gradient reached it."""
     device: str = "cpu"
-    """Type of the device that the output was on."""
+    """The type of the device that the output was on."""
 
 
 @dataclass(frozen=True)
 class Raised:
-    """The submission raised: what and where, as data."""
+    """An exception that the submission raised, as data."""
 
     type: str
     message: str
     frames: tuple[Frame, ...] = ()
-    """The submission's own frames, the innermost last."""
+    """The frames of the submission's own code, the innermost last."""
     annotations: str = ""
-    """What the submission's own annotations say about the call, in one line."""
+    """The violation of the submission's own annotations by the call, in one line; "" if none."""
     error: BaseException | None = field(default=None, compare=False)
-    """The exception itself, for a debugger, where the submission runs in this process."""
+    """The exception itself, for a debugger; None if the submission runs in another process."""
     lost: bool = False
-    """The process that ran it is gone, or out of time: no refusal, and no answer either."""
+    """Whether the process of the submission ended or ran out of time, instead of raising."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type
 
     @property
     def by_stub(self) -> bool:
-        """Whether it came from a `raise` of the submission: PyTorch raises this type too."""
+        """Whether a stub of the submission raised this.
+
+        A stub raises NotImplementedError in a `raise` statement. PyTorch raises that type too.
+        """
         source = self.frames[-1].source if self.frames else "raise"
         return self.type == "NotImplementedError" and source.startswith("raise")
 
 
 class Missing(Exception):  # noqa: N818 - an answer, not an error
-    """The submission has no such adapter, module or name."""
+    """The submission lacks the adapter, module or name that was requested."""
 
 
 class Bridge(Protocol):
-    """A way to run a submission's code."""
+    """The methods of a backend, which runs the code of a submission."""
 
     layout: str
-    """`ours` or `public`."""
+    """The layout of the submission: `ours` or `public`."""
     device: str
-    """Where inputs are put before a call."""
+    """The device that inputs are moved to before a call."""
 
     def begin(self, task: str) -> None:
-        """A new test of a task begins: a bridge that lost its submission may fetch it again."""
+        """Prepare for a new test of `task`; a backend whose process ended may start a new one."""
 
     def call(
         self,
@@ -87,25 +91,29 @@ class Bridge(Protocol):
     ) -> Answer | Raised:
         """Call an adapter with fresh copies of `arguments`.
 
-        With a `cotangent`, the answer holds the gradients with respect to the arguments `wrt`;
-        with `inputs`, what the call has left in its arguments.
-        A call that must be refused runs on the CPU, since a look-up out of range on a GPU ends the
-        whole process, and its exception is not explained.
+        Args:
+            adapter: the name of the adapter.
+            arguments: its keyword arguments.
+            cotangent: the gradient of a loss with respect to the output, if gradients are needed.
+            wrt: the arguments whose gradients the answer must hold.
+            inputs: whether the answer must hold the arguments as they are after the call.
+            refusal: whether the call must raise. Such a call runs on the CPU, since an index out
+                of range ends the whole process on a GPU, and its exception is not explained.
 
         Raises:
             Missing: the submission has no such adapter.
         """
 
     def probe(self, name: str, arguments: Mapping[str, Plain]) -> Plain | Raised:
-        """Run a probe of `tests.harness.probes` beside the submission.
+        """Run a probe of `tests.harness.probes` in the process of the submission.
 
         Raises:
-            Missing: the submission lacks a name that the probe was given.
+            Missing: the submission lacks a name that the probe needs.
         """
 
 
 def ask(bridge: Bridge, name: str, arguments: Mapping[str, Plain]) -> Plain | Raised:
-    """The output of an adapter or probe, whichever bears the name."""
+    """Return the output of the adapter or probe with this name."""
     if not name.startswith(ADAPTER_PREFIXES):
         return bridge.probe(name, arguments)
     reply = bridge.call(name, arguments)
@@ -113,14 +121,14 @@ def ask(bridge: Bridge, name: str, arguments: Mapping[str, Plain]) -> Plain | Ra
 
 
 class Adapter:
-    """One adapter of the submission, for one test."""
+    """One adapter of the submission, which a test can call."""
 
     def __init__(self, adapters: Adapters, name: str) -> None:
         self._adapters = adapters
         self.name = name
 
     def __call__(self, **arguments: Plain) -> Plain:
-        """Run it and return its output alone."""
+        """Call the adapter and return only its output."""
         return self.answer(arguments, inputs=False).output
 
     def answer(
@@ -131,12 +139,14 @@ class Adapter:
         *,
         inputs: bool = True,
     ) -> Answer:
-        """Run it and return everything that can come back, or all but its inputs.
+        """Call the adapter and return its output, its gradients and, with `inputs`, its arguments.
+
+        The arguments of this method are those of `Bridge.call`.
 
         Raises:
             NotStarted: a stub was reached, or the adapter is missing.
-            Crashed: the submission raised anything else.
-            WrongAnswer: the output is on another device than the inputs.
+            Crashed: the submission raised any other exception.
+            WrongAnswer: the output is not on the device of the inputs.
         """
         reply = self._call(arguments, cotangent, wrt, inputs=inputs)
         if isinstance(reply, Raised):
@@ -147,12 +157,16 @@ class Adapter:
         return reply
 
     def error(self, why: str, **arguments: Plain) -> str:
-        """Run it where it must refuse, and return the type of its exception.
+        """Call the adapter with arguments that it must refuse; return the type of its exception.
+
+        Args:
+            why: the reason why an exception is right, for the message if none is raised.
+            arguments: the keyword arguments of the adapter.
 
         Raises:
             NotStarted: a stub was reached, or the adapter is missing.
-            Crashed: its process ended, or it took too long.
-            WrongAnswer: it answered; the message is `why`.
+            Crashed: the process of the submission ended, or the call took too long.
+            WrongAnswer: the adapter raised nothing.
         """
         reply = self._call(arguments, refusal=True)
         if isinstance(reply, Raised):
@@ -182,7 +196,13 @@ class Adapter:
 
 
 class Adapters:
-    """The submission as a test sees it: `adapters.run_rope(...)`, `adapters.probe(...)`."""
+    """The interface of a test to the submission: `adapters.run_rope(...)`, `adapters.probe(...)`.
+
+    Args:
+        bridge: runs the submission.
+        rubric: the rubric.
+        task: the task of the test.
+    """
 
     def __init__(self, bridge: Bridge, rubric: Rubric, task: Task) -> None:
         self.bridge = bridge
@@ -195,16 +215,16 @@ class Adapters:
         raise AttributeError(name)
 
     def probing(self, name: str) -> Callable[..., Plain]:
-        """A probe in the form of an adapter, for `cases.check`."""
+        """Return a function that runs a probe, as `cases.check` needs it."""
         return functools.partial(self.probe, name)
 
     def probe(self, name: str, **arguments: Plain) -> Plain:
         """Run a probe and return its observations.
 
         Raises:
-            NotOffered: the submission, in the public layout, lacks a name the probe was given.
-            NotStarted: one in our layout lacks it, or a stub was reached.
-            Crashed: the submission raised anything else.
+            NotOffered: a submission in the public layout lacks a name that the probe needs.
+            NotStarted: a submission in our layout lacks such a name, or a stub was reached.
+            Crashed: the submission raised any other exception.
         """
         try:
             reply = self.bridge.probe(name, arguments)
@@ -219,7 +239,12 @@ class Adapters:
         raise _crashed(f"the probe {name!r}", reply) from reply.error
 
     def not_started(self, caller: str, raised: Raised) -> NotStarted:
-        """Say which body is still the stub's: the glue, the task's own, or another task's."""
+        """Name the stub that was reached: an adapter, a body of this task, or one of another task.
+
+        Args:
+            caller: the name of the adapter or probe that was called.
+            raised: the exception of the stub.
+        """
         frame = raised.frames[-1] if raised.frames else None
         if frame and frame.file.endswith("adapters.py"):
             return self._glue_missing(caller, frame)
@@ -237,14 +262,14 @@ class Adapters:
         except Missing:
             written = False
         if written is True:
-            text = f"`{names[0]}` answers; fill in `{adapter}` in {frame.file}"
+            text = f"`{names[0]}` is written; fill in `{adapter}` in {frame.file}"
             return NotStarted(text, waiting="glue")
         text = f"not started: write {self.task.files[0]}, then `{adapter}` in {frame.file}"
         return NotStarted(text, waiting="body")
 
 
 def _ending(output: Plain) -> str:
-    """The last values of an answer that should not have been given."""
+    """Describe an output in one clause, with its shape and its last values."""
     if not isinstance(output, Tensor) or not output.numel():
         return f"is a {type(output).__name__}"
     values = ", ".join(f"{value:.4g}" for value in output.flatten()[-3:].tolist())
@@ -254,6 +279,7 @@ def _ending(output: Plain) -> str:
 def _crashed(name: str, raised: Raised) -> Crashed:
     headline = f"{name} raised {raised}"
     details = [raised.annotations] if raised.annotations else []
-    # How an exception is worded is up to the student, and to the version of a library.
+    # The fingerprint holds only the exception's type: its text depends on the student's code and
+    # on the versions of libraries.
     seen = Seen(kind="raises", why=name, detail=printable(raised.type), error=FAR)
     return Crashed(headline, *details, seen=seen, frames=raised.frames[-4:])

@@ -1,4 +1,4 @@
-"""Saved cases: inputs with the answers that are right, and how a test checks them."""
+"""Saved cases: inputs together with the right answers, and the check of a submission on them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from tests.harness.results import CaseNote
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """A case, ready to run."""
+    """A saved case, unpacked."""
 
     name: str
     arguments: dict[str, Plain]
+    """Keyword arguments of the adapter or probe."""
     answers: tuple[Plain, ...]
-    """Tensors, or exact data; more than one where conventions differ."""
+    """The right answers, as tensors or exact data; more than one if conventions differ."""
     dtype: torch.dtype
+    """The dtype that an answer must have."""
     limit: float
+    """The largest error allowed, in units of the dtype's tolerance."""
 
 
 class Cases:
@@ -34,21 +37,21 @@ class Cases:
 
     Args:
         cases: the cases.
-        noise: how often each answer is seen once more, disturbed by another seed of noise.
+        noise: the number of noise seeds; for each seed, every answer is compared again with noise.
     """
 
     def __init__(self, cases: tuple[Case, ...], noise: int = 0) -> None:
         self.cases = cases
         self.seen: dict[str, Seen] = {}
-        """What came out of each case, once `check` has run it."""
+        """The outcome of each case that `check` has run."""
         self.shaken: list[dict[str, Seen]] = [{} for _ in range(noise)]
-        """The same for each seed of noise."""
+        """The outcomes with noise: one dict for each seed."""
 
     def check(self, adapter: Callable[..., Plain]) -> None:
-        """Run the adapter on every case and hold the answers against the saved ones.
+        """Run the adapter on every case and compare its answers with the saved ones.
 
         Raises:
-            Finding: at least one answer is wrong; the first wrong one is described.
+            Finding: at least one answer is wrong; the finding describes the first wrong one.
         """
         wrong: list[tuple[Case, Finding]] = []
         clues: list[list[str]] = []
@@ -80,7 +83,7 @@ class Cases:
                 other[case.name] = seen_of(disturbed, answer, found, case.limit)
 
     def _finding(self, wrong: list[tuple[Case, Finding]], clues: list[list[str]]) -> Finding:
-        """Describe the first wrong case, and add what all wrong ones have in common."""
+        """Describe the first wrong case; add the number of wrong cases and the clue of them all."""
         case, finding = wrong[0]
         common = [clue for clue in clues[0] if all(clue in c for c in clues)] if clues else []
         finding.failure = replace(
@@ -92,11 +95,11 @@ class Cases:
 
 
 def _nearest(got: Plain, case: Case) -> tuple[Plain, float | Difference]:
-    """Of the answers that are right, the one that `got` comes nearest to."""
+    """Find the right answer that is nearest to `got`, and the result of the comparison."""
     found = [(answer, compare(got, answer, case.dtype, case.limit)) for answer in case.answers]
     return min(found, key=lambda pair: _distance(pair[1]))
 
 
 def _distance(found: float | Difference) -> tuple[bool, float]:
-    """How far an answer is off; one that is right comes before every one that isn't."""
+    """Return a sort key: right answers come before wrong ones, and small errors first."""
     return (True, found.error) if isinstance(found, Difference) else (False, found)

@@ -1,8 +1,8 @@
-"""Clues: what the numbers of a wrong answer say when no known mistake fits.
+"""Clues: observations about a wrong answer, for failures that no known mistake explains.
 
-Each clue is measured on the answer and the right answer, and is a true sentence about them
-whatever its cause. They are tried in order, and the first that holds in every failing case of a
-test is told.
+A clue compares the answer with the right answer and describes how they are related. The sentence
+is true whatever the cause is. The clues are tried in order; the message shows the first one that
+holds in every failing case of a test.
 """
 
 from __future__ import annotations
@@ -17,16 +17,22 @@ from tests.harness.plain import Plain
 
 Clue = Callable[[Tensor, Tensor, Mapping[str, Plain]], str | None]
 _CLOSE = 1e-4
-"""Two tensors are the same for a clue when they differ by this share of their size at most."""
+"""Two tensors count as equal if they differ by at most this share of the largest value."""
 
 
 def clues_of(got: Tensor, expected: Tensor, arguments: Mapping[str, Plain]) -> list[str]:
-    """Every clue that holds for one wrong answer, the most telling first."""
+    """Return every clue that holds for one wrong answer, the most specific first.
+
+    Args:
+        got: the wrong answer.
+        expected: the right answer, of the same shape.
+        arguments: the arguments of the call, whose sizes may explain a factor.
+    """
     wide, right = got.double(), expected.double()
     if wide.numel() < 2 or not bool(wide.isfinite().all() and right.isfinite().all()):
         return []
-    told = (_digits,) if _same(wide, right) else CLUES
-    return [text for clue in told if (text := clue(wide, right, arguments)) is not None]
+    tried = (_digits,) if _same(wide, right) else CLUES
+    return [text for clue in tried if (text := clue(wide, right, arguments)) is not None]
 
 
 def _same(a: Tensor, b: Tensor, tolerance: float = _CLOSE) -> bool:
@@ -44,7 +50,7 @@ def _sign(got: Tensor, expected: Tensor, _: Mapping[str, Plain]) -> str | None:
     if _same(got, -expected):
         return "every value has the wrong sign"
     if _same(got.abs(), expected.abs()):
-        return "right up to the sign of some values"
+        return "some values have the wrong sign, and all are right without their signs"
     return None
 
 
@@ -56,13 +62,13 @@ def _factor(got: Tensor, expected: Tensor, arguments: Mapping[str, Plain]) -> st
     if factor <= 0 or abs(factor - 1) < 1e-3 or not _same(got, factor * expected):
         return None
     size = f"{factor:.4g} × too large" if factor > 1 else f"{1 / factor:.4g} × too small"
-    said = f"every value is {size}"
-    known = _known_factor(factor if factor > 1 else 1 / factor, arguments)
-    return f"{said}, and {known}" if known else said
+    clue = f"every value is {size}"
+    origin = _known_factor(factor if factor > 1 else 1 / factor, arguments)
+    return f"{clue}, and {origin}" if origin else clue
 
 
 def _known_factor(factor: float, arguments: Mapping[str, Plain]) -> str | None:
-    """Name a size of the problem that equals the factor, or whose root does."""
+    """Name an argument or axis whose size, root of the size or square of the size is the factor."""
     for name, size in _sizes(arguments):
         for text, value in ((name, size), (f"√{name}", math.sqrt(size)), (f"{name}²", size**2)):
             if size > 1 and abs(factor - value) <= 1e-3 * value:
@@ -100,7 +106,7 @@ def _axes(got: Tensor, expected: Tensor, _: Mapping[str, Plain]) -> str | None:
     for i in range(got.ndim):
         for j in range(i + 1, got.ndim):
             if _same(got.transpose(i, j), expected):
-                return f"right after exchanging axes {i} and {j}"
+                return f"the answer is right if axes {i} and {j} are swapped"
     return None
 
 
@@ -110,18 +116,21 @@ def _halves(got: Tensor, expected: Tensor, _: Mapping[str, Plain]) -> str | None
         return None
     pairs = torch.arange(width).reshape(2, -1).T.flatten()
     if _same(got[..., pairs], expected) or _same(got, expected[..., pairs]):
-        return "right after regrouping the features: adjacent pairs against two halves"
+        return (
+            "the answer is right if the features are regrouped: "
+            "adjacent pairs were taken for two halves, or two halves for adjacent pairs"
+        )
     return None
 
 
 def _order(got: Tensor, expected: Tensor, _: Mapping[str, Plain]) -> str | None:
     if _same(got.flatten().sort().values, expected.flatten().sort().values):
-        return "all the right values are there, in the wrong places"
+        return "all the right values are there, but in the wrong order"
     return None
 
 
 def _somewhere(got: Tensor, expected: Tensor, _: Mapping[str, Plain]) -> str | None:
-    """Right at the first index of an axis and wrong at every other, or the other way round."""
+    """Find an axis whose first or last index alone is right, or whose first alone is wrong."""
     scale = expected.abs().max().item()
     wrong = (got - expected).abs() > _CLOSE * scale
     names = {0: "batch item", got.ndim - 2: "position"}
@@ -129,11 +138,13 @@ def _somewhere(got: Tensor, expected: Tensor, _: Mapping[str, Plain]) -> str | N
         where = wrong.movedim(axis, 0).flatten(1).any(1).tolist()
         name = names.get(axis, f"index of axis {axis}")
         if len(where) > 1 and not where[0] and all(where[1:]):
-            return f"right at {name} 0, wrong from {name} 1 on" + _HINTS.get(name, "")
+            text = f"the answer is right at {name} 0 and wrong at every later {name}"
+            return text + _HINTS.get(name, "")
         if len(where) > 1 and where[0] and not any(where[1:]):
-            return f"wrong at {name} 0 alone"
+            return f"the answer is wrong only at {name} 0"
         if len(where) > 2 and not where[-1] and all(where[:-1]):
-            return f"right at the last {name}, wrong before it" + _LAST_HINTS.get(name, "")
+            text = f"the answer is right at the last {name} and wrong at every earlier {name}"
+            return text + _LAST_HINTS.get(name, "")
     return None
 
 
@@ -147,8 +158,9 @@ def _digits(got: Tensor, expected: Tensor, _: Mapping[str, Plain]) -> str | None
     if worst >= 1e-2:
         return None
     digits = math.floor(-math.log10(worst)) if worst else 0
-    tail = ": computed in half precision, or a slightly wrong constant?" if digits <= 4 else ""
-    return f"right to {digits} digits of the largest value{tail}"
+    cause = ": is it computed in half precision, or is a constant slightly wrong?"
+    tail = cause if digits <= 4 else ""
+    return f"the answer is right to {digits} digits of the largest value{tail}"
 
 
 CLUES: tuple[Clue, ...] = (

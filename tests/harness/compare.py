@@ -1,10 +1,10 @@
-"""Comparison of an answer with what it should be.
+"""The comparison of an answer with the right answer.
 
-Exact data (strings, bytes, integers, and lists and dicts of these) must be equal. The error of a
-value in a tensor is `|y − e| / (atol + rtol · |e|)` with the tolerances that
-`torch.testing.assert_close` uses for the dtype; an answer is right when no error exceeds the
-limit. Differences are reported in the order in which they help: kind of object, shape, dtype,
-NaN or infinity, and only then the values.
+Exact data (strings, bytes, integers, and lists and dicts of these) must be equal. In a tensor,
+the error of a value y whose right value is e is `|y − e| / (atol + rtol · |e|)`, with the
+tolerances that `torch.testing.assert_close` uses for the dtype. An answer is right if no error
+exceeds the limit. Only one difference is reported, the first in this order: the kind of object,
+the shape, the dtype, NaN or infinity, the values.
 """
 
 from __future__ import annotations
@@ -35,28 +35,29 @@ TOLERANCES = {
     torch.float32: (1e-5, 1.3e-6),
     torch.float64: (1e-7, 1e-7),
 }
-"""`(atol, rtol)` for each dtype; anything else must be equal."""
+"""`(atol, rtol)` for each dtype; the values of any other dtype must be equal."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How an answer differs from what was expected."""
+    """The difference between a wrong answer and the right one."""
 
     kind: Kind
     text: str
+    """The difference in one line, for a person."""
     error: float
-    """The largest error, in units of the tolerance; infinite where no number can say it."""
+    """The largest error, in units of the tolerance; infinite if values can't be compared."""
 
 
 def difference(
     got: Plain, expected: Plain, dtype: torch.dtype, limit: float = 1.0
 ) -> Difference | None:
-    """Hold an answer against what is expected; None when it is right.
+    """Compare an answer with the right one; return None if the answer is right.
 
     Args:
-        got: what the submission returned.
-        expected: the right values, which may be more precise than `dtype`, or exact data.
-        dtype: the dtype that an answer must have which is a tensor.
+        got: the answer of the submission.
+        expected: a tensor, which may be more precise than `dtype`, or exact data.
+        dtype: the dtype that the answer must have, if it is a tensor.
         limit: the largest error allowed, in units of the dtype's tolerance.
     """
     found = compare(got, expected, dtype, limit)
@@ -66,14 +67,14 @@ def difference(
 def compare(
     got: Plain, expected: Plain, dtype: torch.dtype, limit: float = 1.0
 ) -> float | Difference:
-    """Hold an answer against what is expected, as `difference` does; its error when it is right."""
+    """Compare an answer as `difference` does; return its largest error if the answer is right."""
     if not isinstance(expected, Tensor):
         unlike = _unlike(got, expected, "")
         return 0.0 if unlike is None else Difference("data", unlike, math.inf)
     kind = _other_kind(got, expected, dtype)
     if kind is not None or not expected.numel():
         return kind or 0.0
-    # Where something is not finite, the error is NaN or infinite, and it takes a closer look.
+    # If a value is not finite, this error is NaN or infinite, and the code below decides.
     error = _errors(got, expected).max().item()
     if error <= limit:
         return error
@@ -86,9 +87,9 @@ def compare(
 
 
 def errors_of(got: Tensor, expected: Tensor) -> Tensor:
-    """The error of every value, in units of the tolerance of the answer's dtype.
+    """Return the error of every value, in units of the tolerance of the answer's dtype.
 
-    It is 0 where the right answer is not finite.
+    The error is 0 where the right value is not finite.
     """
     return torch.where(expected.isfinite(), _errors(got, expected), 0.0)
 
@@ -100,7 +101,10 @@ def _errors(got: Tensor, expected: Tensor) -> Tensor:
 
 
 def _signed_errors(got: Tensor, expected: Tensor) -> Tensor:
-    """The error of every value with its sign; of dtypes that must be equal, the difference."""
+    """Return the error of every value with its sign.
+
+    For a dtype without tolerances, this is the plain difference.
+    """
     atol, rtol = TOLERANCES.get(got.dtype, (1.0, 0.0))
     right = expected.double()
     return (got.double() - right) / (atol + rtol * right.abs())
@@ -109,14 +113,14 @@ def _signed_errors(got: Tensor, expected: Tensor) -> Tensor:
 def seen_of(
     got: Plain, expected: Plain, found: float | Difference, limit: float, why: str = ""
 ) -> Seen:
-    """What came out, to be held against known mistakes.
+    """Describe the outcome of a comparison in the form that known mistakes are stored in.
 
     Args:
-        got: what the submission returned.
+        got: the answer of the submission.
         expected: the right answer.
-        found: what `compare` says of the two.
+        found: the result of `compare` for these two.
         limit: the largest error allowed.
-        why: for a test without saved cases, the sentence of its check.
+        why: the sentence of the check, for a test without saved cases.
     """
     if not isinstance(found, Difference):
         return Seen(error=found, limit=limit)
@@ -133,10 +137,15 @@ def seen_of(
 
 
 def check_equal(got: Plain, expected: Plain, why: str) -> None:
-    """Fail with the sentence `why`, and the first difference below it, unless the data is equal.
+    """Raise WrongAnswer with the sentence `why` and the first difference, unless data is equal.
+
+    Args:
+        got: the answer of the submission.
+        expected: the right answer, as exact data.
+        why: the sentence that a student reads if the check fails.
 
     Raises:
-        WrongAnswer: it is not.
+        WrongAnswer: the data is not equal.
     """
     found = _unlike(got, expected, "")
     if found is not None:
@@ -152,12 +161,18 @@ def check_close(
     dtype: torch.dtype | None = None,
     limit: float = 1.0,
 ) -> None:
-    """Fail with the sentence `why`, and the difference below it, unless `got` is as expected.
+    """Raise WrongAnswer with the sentence `why` and the difference, unless `got` is right.
 
-    `numbers` fill the fields of the sentence, as in `check`.
+    Args:
+        got: the answer of the submission.
+        expected: the right answer.
+        why: the sentence that a student reads if the check fails.
+        numbers: values for the fields of the sentence, as in `check`.
+        dtype: the dtype that `got` must have; None means the dtype of `expected`.
+        limit: the largest error allowed, in units of the dtype's tolerance.
 
     Raises:
-        WrongAnswer: it is not.
+        WrongAnswer: `got` is not right.
     """
     dtype = dtype or expected.dtype
     found = difference(got, expected, dtype, limit)
@@ -178,14 +193,19 @@ def check_close(
 
 
 def check(condition: object, why: str, *numbers: float) -> None:
-    """Fail with the sentence `why` unless the condition holds.
+    """Raise WrongAnswer with the sentence `why` unless the condition holds.
 
-    Numbers that were measured, and so may depend on rounding, fill the fields of the sentence:
+    A measured number may depend on rounding, so it fills a field of the sentence:
     `check(size < 2, "the norm is {:.3g}, and 2 is allowed", size)`. A known mistake is then
-    recognised by the sentence, and by numbers that are nearly the same.
+    recognised by the sentence and by nearly the same numbers.
+
+    Args:
+        condition: what must be true.
+        why: the sentence that a student reads if the check fails.
+        numbers: values for the fields of the sentence.
 
     Raises:
-        WrongAnswer: it doesn't.
+        WrongAnswer: the condition is false.
     """
     if not condition:
         measured = tuple(finite(float(number)) for number in numbers)
@@ -198,7 +218,7 @@ def _filled(why: str, numbers: tuple[float, ...]) -> str:
 
 
 def _unlike(got: Plain, expected: Plain, path: str) -> str | None:
-    """The first place where exact data differs, and how; None where it doesn't."""
+    """Describe the first difference of exact data; return None if there is none."""
     where = f" at {path}" if path else ""
     if type(got) is not type(expected):
         return f"got {_short(got)}{where}, expected {_short(expected)}"
@@ -228,7 +248,7 @@ def _short(value: Plain, most: int = 60) -> str:
 
 
 def _other_kind(got: Plain, expected: Tensor, dtype: torch.dtype) -> Difference | None:
-    """Not a tensor, or one of another shape or dtype."""
+    """Report an answer that is no tensor, or a tensor of a wrong shape or dtype."""
     if not isinstance(got, Tensor):
         return Difference("type", f"returned {_kind(got)}, expected a tensor", math.inf)
     if got.shape != expected.shape:
@@ -241,30 +261,30 @@ def _other_kind(got: Plain, expected: Tensor, dtype: torch.dtype) -> Difference 
 
 
 def strange_places(got: Tensor, expected: Tensor) -> Tensor:
-    """Where an answer has NaN or infinity that the right answer hasn't, or the other way round."""
+    """Return a mask that is True where only one tensor has NaN, or where infinities differ."""
     infinite = got.isinf() | expected.isinf()
     return (got.isnan() != expected.isnan()) | (infinite & (got.double() != expected.double()))
 
 
 def _not_finite(got: Tensor, expected: Tensor) -> Difference | None:
-    """NaN, or infinities other than the expected ones."""
+    """Report the first value that is NaN or infinite and should not be, or the other way round."""
     wrong = strange_places(got, expected)
     if not wrong.any():
         return None
-    place = _first(wrong)
-    what = "NaN" if got[place].isnan() else f"{got[place].item()}"
+    index = _first(wrong)
+    what = "NaN" if got[index].isnan() else f"{got[index].item()}"
     count = f"{int(wrong.sum())} of {wrong.numel()} values are not finite as they should be"
-    text = f"got {what} at {list(place)}, expected {_number(expected[place])} ({count})"
+    text = f"got {what} at {list(index)}, expected {_number(expected[index])} ({count})"
     return Difference("nan", text, math.inf)
 
 
 def _worst(got: Tensor, expected: Tensor, errors: Tensor, limit: float) -> Difference:
     error = errors.max().item()
-    place = _first(errors == error)
+    index = _first(errors == error)
     wrong = int((errors > limit).sum())
-    digits = 5 if _number(got[place]) != _number(expected[place]) else 9
-    right = _number(expected[place], digits)
-    text = f"got {_number(got[place], digits)} at {list(place)}, expected {right}"
+    digits = 5 if _number(got[index]) != _number(expected[index]) else 9
+    right = _number(expected[index], digits)
+    text = f"got {_number(got[index], digits)} at {list(index)}, expected {right}"
     if math.isfinite(error):
         allowed = error / limit if limit else error
         text += f"; error {_times(allowed)} × what is allowed"
@@ -272,7 +292,7 @@ def _worst(got: Tensor, expected: Tensor, errors: Tensor, limit: float) -> Diffe
 
 
 def _times(factor: float) -> str:
-    """Write a factor with three digits, and without an exponent as long as that can be read."""
+    """Format a factor with three digits, and without an exponent below 1e9."""
     rounded = float(f"{factor:.3g}")
     return f"{rounded:,.0f}" if 1e3 <= rounded < 1e9 else f"{rounded:g}"
 

@@ -1,8 +1,8 @@
-"""Devices: is the one asked for here, and would a module work on a GPU? An answer without one.
+"""Devices: check that a device exists, and check on the CPU whether a module works on a GPU.
 
-While a module runs, tensors that it makes without naming a device are marked. On a GPU they
-would be left on the CPU; where one meets a tensor that came from the input, the two would be
-apart, and PyTorch would refuse.
+`Strangers` marks the tensors that a running module makes without a `device` argument. On a GPU,
+such a tensor would be on the CPU. If it meets a tensor that came from the input, PyTorch would
+raise, since the two are on different devices.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tests.harness.errors import DeviceError
 _KINDS = ("cpu", "cuda", "mps")
 _MOVES = {"to", "cuda", "cpu", "type_as"}
 _TAKES_BOTH = {"__getitem__", "__get__", "__set__"}
-"""Indexing a tensor on a GPU with one on the CPU is fine."""
+"""Operations that PyTorch allows with tensors on two devices, such as indexing."""
 
 
 def demand(device: str) -> None:
-    """Make sure that a device is here, without taking any of its memory.
+    """Check that a device is available, without allocating memory on it.
 
     Raises:
-        DeviceError: it isn't, or there is none of that name.
+        DeviceError: the device is not available, or its name is unknown.
     """
     kind, _, number = device.partition(":")
     if kind not in _KINDS or not (number or "0").isdecimal():
-        raise DeviceError(f"no device is called {device!r}; there are {', '.join(_KINDS)}")
+        raise DeviceError(f"no device is called {device!r}; choose one of {', '.join(_KINDS)}")
     found = 1
     if kind == "cuda":
         found = torch.cuda.device_count()
@@ -39,17 +39,22 @@ def demand(device: str) -> None:
         found = int(torch.backends.mps.is_available())
     if int(number or 0) >= found:
         has = f"has {found}" if found else "has none"
-        raise DeviceError(f"{device} can't be used: this machine or this PyTorch {has}; take cpu")
+        raise DeviceError(f"{device} can't be used: this machine or this PyTorch {has}; use cpu")
 
 
 class Strangers(TorchFunctionMode):
-    """Notes the operations in which a tensor without a named device meets one of the input's."""
+    """Records each operation that mixes a tensor made without `device` with the input.
+
+    While this mode is active, it marks every tensor that is made without a `device` argument, and
+    every tensor that is computed only from marked ones. An operation is recorded if some of its
+    tensors are marked and others are not.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._marked = WeakIdKeyDictionary()
         self.met: list[str] = []
-        """Names of the operations."""
+        """The names of the recorded operations."""
 
     def __torch_function__(
         self,
@@ -58,11 +63,11 @@ class Strangers(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run the operation and look at what went in and what came out."""
+        """Run the operation; record it, and mark its result, as the class describes."""
         given = dict(kwargs or {})
         result = func(*args, **given)
         name = getattr(func, "__name__", "")
-        # A tensor without axes may stay on the CPU wherever the others are.
+        # PyTorch accepts a CPU tensor without axes together with tensors on any device.
         inputs = [t for t in _tensors([args, given]) if t.ndim]
         marked = [t for t in inputs if t in self._marked]
         if marked and len(marked) < len(inputs) and name not in _TAKES_BOTH:

@@ -1,9 +1,10 @@
-"""Diagnosis: from what a task's tests saw to a sentence that helps.
+"""Diagnosis: find the known mistake that explains the failures of a task.
 
-A known mistake is named only when it is the only one that would have given every failing case
-and none of the passing ones. While a task that this one calls fails too, and could show here, the
-cause is looked for there: this task is told which of its mistakes it fails with, or only that it
-comes first. Otherwise the numbers speak: a clue, or the plain comparison.
+A mistake is named only if it explains every outcome of the task's tests, the failures and the
+passes, and no other known mistake does. If a task that this one calls fails too, and its failure
+can show in this task, then only the mistakes of that called task are considered. If none of them
+fits, the diagnosis asks the student to mend the called task first. A failure without a diagnosis
+shows a clue or the plain comparison.
 """
 
 from __future__ import annotations
@@ -20,28 +21,28 @@ from tests.harness.rubric import Rubric
 
 Hints = Literal["off", "nudge", "full"]
 _MOST = 3
-"""So many mistakes that look alike are listed at most."""
+"""The largest number of mistakes that are listed when several explain the same outcomes."""
 
 
 class Evidence:
-    """What the tests of one task saw."""
+    """The outcomes of the tests of one task."""
 
     def __init__(self) -> None:
         self.seen: dict[tuple[str, str], Seen] = {}
-        """Under the names of test and saved case; "" stands for a test that has none."""
+        """The outcomes by test name and case name; the case name is "" if the test has no case."""
 
     def see(self, test: str, case: str, seen: Seen) -> None:
-        """Take down an outcome; of several of one case the worst stays."""
+        """Record an outcome; if the case has one already, keep the one with the larger error."""
         earlier = self.seen.get((test, case))
         if earlier is None or seen.error > earlier.error:
             self.seen[test, case] = seen
 
 
 def suspects(evidence: Evidence, signatures: Collection[Signature]) -> list[Signature]:
-    """The known mistakes that would have given exactly what was seen.
+    """Return the known mistakes that explain the outcomes of a task's tests.
 
-    Saved cases decide; the other tests decide between the mistakes that are left over, and decide
-    alone where no case fails.
+    A mistake must explain every saved case. The outcomes of the tests without saved cases then
+    choose among these mistakes. If no saved case fails, a mistake must explain all outcomes.
     """
     cases = {key: seen for key, seen in evidence.seen.items() if key[1]}
     others = {key: seen for key, seen in evidence.seen.items() if not key[1]}
@@ -64,7 +65,15 @@ def explain(
     rubric: Rubric,
     hints: Hints,
 ) -> SuiteResult:
-    """Add to every failing task what is known about its cause."""
+    """Add a diagnosis to every failing task for which there is one.
+
+    Args:
+        result: the result of the run, without diagnoses.
+        evidence: the outcomes of each task's tests, by task id.
+        signatures: the known mistakes that show in each failing task, by task id.
+        rubric: the rubric.
+        hints: how much the diagnoses and clues may reveal.
+    """
     explained: dict[str, TaskResult] = {}
     for task in result.tasks:
         if not task.fails:
@@ -73,7 +82,7 @@ def explain(
         known = signatures.get(task.id, ())
         called = [explained[t] for t in rubric.required_by(task.id) if t in explained]
         broken = [t for t in called if _could_show(t, known)]
-        # What a student may not see yet must not be told through another task's message.
+        # The message of one task must not reveal the result of another task that is still hidden.
         visible = [t for t in broken if rubric.by_id[t.id].visibility == "visible"]
         found = suspects(evidence.get(task.id, Evidence()), _possible(task, broken, visible, known))
         explained[task.id] = _explained(task, _narrowed(found, visible), visible, hints)
@@ -81,16 +90,20 @@ def explain(
 
 
 def _could_show(called: TaskResult, known: Collection[Signature]) -> bool:
-    """Whether what fails in a task that this one calls may be what fails here.
+    """Return whether the failure of a called task may cause the failure of this task.
 
-    It can't be where its mistake is known, and mistakes of that task are known to show here, and
-    this one is not among them.
+    The answer is False if the called task's mistake is identified and is not among the stored
+    signatures, although other mistakes of the same task are.
+
+    Args:
+        called: the result of a task that this one calls.
+        known: the signatures that are stored for this task.
     """
     if not called.fails:
         return False
     source = called.blames or called.id
-    told_of = any(s.mistake.task == source for s in known)
-    return not (called.known and told_of and all(s.mistake.id != called.known for s in known))
+    stored = any(s.mistake.task == source for s in known)
+    return not (called.known and stored and all(s.mistake.id != called.known for s in known))
 
 
 def _possible(
@@ -99,7 +112,11 @@ def _possible(
     visible: Sequence[TaskResult],
     known: Collection[Signature],
 ) -> list[Signature]:
-    """The mistakes that may be named: this task's own only where nothing that it calls fails."""
+    """Return the mistakes that may be named.
+
+    They are the task's own if no called task fails. Otherwise they are the mistakes of the called
+    tasks: only the identified one of a task whose mistake is identified, and all of any other.
+    """
     if not broken:
         return [s for s in known if s.mistake.task == task.id]
     named = {t.known for t in visible if t.known}
@@ -108,7 +125,7 @@ def _possible(
 
 
 def _narrowed(found: list[Signature], upstream: Sequence[TaskResult]) -> list[Signature]:
-    """A mistake that is already named in a task that this one calls explains this one too."""
+    """Keep only the mistakes that are identified in a called task, if there are any."""
     named = {task.known for task in upstream if task.known}
     return [s for s in found if s.mistake.id in named] or found
 
@@ -134,12 +151,12 @@ def _explained(
     elif 1 < len(causes) <= _MOST and hints == "full":
         sentences = tuple(mistake.sentence for mistake in causes.values())
         diagnoses = (Diagnosis(tests=tests, task=task.id, sentences=sentences),)
-    said = tuple(_hinted(test, hints) for test in task.tests)
-    return replace(task, tests=said, diagnoses=diagnoses)
+    shown = tuple(_hinted(test, hints) for test in task.tests)
+    return replace(task, tests=shown, diagnoses=diagnoses)
 
 
 def _hinted(test: TestResult, hints: Hints) -> TestResult:
-    """A test without what hints keep back: its clue, and the numbers of its picture."""
+    """Remove from a test's failure what `hints` does not allow: the clue and the picture."""
     failure = test.failure
     if failure is None or hints == "full":
         return test

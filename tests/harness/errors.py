@@ -1,16 +1,16 @@
-"""The two families of exceptions of the suite.
+"""The exceptions of the suite: two families.
 
-`HarnessError` (the suite can't go on; one line for whoever runs it)
-├── `RubricError`       assignment.toml is not what it should be
-├── `FixtureError`      a saved file is missing, damaged or of another format
-├── `DeviceError`       the device that was asked for is not here
+`HarnessError`: the suite can't continue; the text is one line for the person who runs it
+├── `RubricError`       assignment.toml is not a valid rubric
+├── `FixtureError`      a fixture file is missing, damaged or of another format
+├── `DeviceError`       the requested device is not available
 └── `SubmissionError`   the submission can't be found or imported
 
-`Finding` (what a test found out about a submission; data that reports render)
-├── `NotStarted`        a body is still the stub's
-├── `NotOffered`        a promise the public layout doesn't make, and this submission doesn't keep
-├── `Crashed`           the submission raised
-└── `WrongAnswer`       it answered, and the answer is wrong
+`Finding`: the reason why a test does not pass, as data that reports turn into text
+├── `NotStarted`        the test needs code that is not written yet
+├── `NotOffered`        the submission lacks something that its layout does not promise
+├── `Crashed`           the submission raised an exception
+└── `WrongAnswer`       the answer of the submission is wrong
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from tests.harness.results import Failure, State
 
 
 def printable(line: str) -> str:
-    """Escape what no report can hold: lone surrogates, and control characters of a terminal."""
+    """Escape the characters that can't be printed, such as control codes and lone surrogates."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 class HarnessError(Exception):
-    """The suite can't go on: one line that says what is wrong and what to do."""
+    """The suite can't continue; the text says in one line what is wrong and what to do."""
 
 
 class RubricError(HarnessError):
-    """`assignment.toml` is not what it should be."""
+    """The file `assignment.toml` is not a valid rubric."""
 
 
 class FixtureError(HarnessError):
-    """A saved file is missing, damaged, or of another format."""
+    """A fixture file is missing, damaged or of another format."""
 
 
 class DeviceError(HarnessError):
-    """The device that was asked for is not here."""
+    """The requested device is not available."""
 
 
 class SubmissionError(HarnessError):
@@ -48,13 +48,14 @@ class SubmissionError(HarnessError):
 
 
 class Finding(Exception):  # noqa: N818 - a finding is a result, not an error of the suite
-    """What a test found out about a submission: a state, and a failure as data.
+    """The reason why a test does not pass: a state, and a failure as data.
 
     Args:
-        headline: the most important thing, in one line.
-        details: what else there is to say, a line each.
-        seen: what came out, to be held against known mistakes.
-        shaken: the same with the answer disturbed by a seeded noise, where noise can change it.
+        headline: the most important fact, in one line.
+        details: further facts, one a line.
+        seen: the outcome, which is compared with those of known mistakes.
+        shaken: returns the outcome with noise in the answer, for a seed; None if noise can't
+            change the outcome.
         about: the other fields of `Failure`.
     """
 
@@ -76,13 +77,13 @@ class Finding(Exception):  # noqa: N818 - a finding is a result, not an error of
 
 
 class NotStarted(Finding):
-    """A body that the test needs is still the stub's."""
+    """The test needs code that is not written yet."""
 
     state = State.NOT_STARTED
 
 
 class NotOffered(Finding):
-    """The submission lacks something that its layout doesn't promise."""
+    """The submission lacks something that its layout does not promise."""
 
     state = State.NOT_OFFERED
 
@@ -94,6 +95,6 @@ class Crashed(Finding):
 
 
 class WrongAnswer(Finding):
-    """The submission answered, and the answer is not right."""
+    """The answer of the submission is wrong."""
 
     state = State.WRONG

@@ -1,11 +1,11 @@
-"""Fingerprints: what a wrong answer looks like, small enough to store and sharp enough to tell.
+"""Fingerprints: short descriptions of wrong answers, by which known mistakes are recognised.
 
-The fingerprint of a wrong tensor is its error, in units of what is allowed for each value, seen
-along sixteen fixed directions. A projection is linear, so two answers that differ by rounding have
-nearly the same fingerprint, and two unlike mistakes do not.
+The fingerprint of a wrong tensor is the projection of its errors on sixteen fixed directions. Each
+error is measured in units of the tolerance. A projection is linear, so two answers that differ
+only by rounding have nearly the same fingerprint. Two different mistakes have different ones.
 
-Processors round differently, so a fingerprint holds nothing that rounding decides: an error of a
-few limits is neither stored nor held against anybody, and two errors may differ by a few limits.
+Processors round differently, so no fingerprint may depend on rounding. An error of a few limits is
+not stored, and it does not count against a known mistake. Two errors may differ by a few limits.
 """
 
 from __future__ import annotations
@@ -22,44 +22,52 @@ from torch import Tensor
 
 DIRECTIONS = 16
 NEAR = 0.02
-"""Two numbers of a fingerprint may differ by this share."""
+"""The largest relative difference of two numbers that count as equal in a fingerprint."""
 LOUD = 4.0
-"""An error of more limits than this is no rounding: only such errors are stored."""
+"""The number of limits above which an error can't come from rounding: only these are stored."""
 DIGITS = 4
-"""Significant digits of a stored fingerprint; it need only be told from others."""
+"""The number of significant digits in a stored fingerprint."""
 NOISE = 1e-6
-"""Relative size of the noise that stands for the rounding of another processor in float32."""
+"""The relative size of the noise that imitates how another processor rounds float32."""
 
 FAR = 1e99
-"""An error beyond numbers: NaN, a wrong shape, an exception. JSON knows no infinity."""
+"""The error of an outcome that has no number: NaN, a wrong shape, an exception.
+
+It is not infinity, since JSON has none.
+"""
 
 Kind = Literal["right", "value", "data", "nan", "shape", "dtype", "type", "raises", "says"]
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came out of one saved case, or of one test that has none."""
+    """The outcome of one saved case, or of one test without saved cases."""
 
     kind: Kind = "right"
     why: str = ""
-    """The sentence of the check that failed, before its numbers, or the adapter that raised."""
+    """The sentence of the failed check with its fields unfilled, or the adapter that raised."""
     detail: str = ""
-    """The shape, dtype or type; the exception's name; where NaN stands; a digest of exact data."""
+    """What the kind needs.
+
+    For a wrong shape, dtype or type, this is the difference in words. For an exception, it is the
+    exception's name. For NaN, it is a digest of the positions. For exact data, it is a digest of
+    the answer.
+    """
     numbers: tuple[float, ...] = ()
-    """The measured numbers of the sentence."""
+    """The numbers that fill the fields of the sentence."""
     off: tuple[float, ...] = ()
-    """The error along the sixteen directions, in units of the dtype's tolerance."""
+    """The projections of the errors on the sixteen directions, in units of the tolerance."""
     error: float = 0.0
-    """The largest error, in the same units; `FAR` where no number can say it."""
+    """The largest error, in the same units; `FAR` if the outcome has no number."""
     limit: float = 1.0
-    """The largest error that is allowed here; not stored."""
+    """The largest error allowed; it is not stored."""
 
     @property
     def loud(self) -> bool:
-        """Whether this is wrong on every processor, whatever rounding does."""
+        """Whether the answer is wrong on every processor, however that rounds."""
         return self.kind != "right" and self.error > LOUD * self.limit
 
     def stored(self) -> Seen:
-        """This as a file holds it: rounded, and without its limit."""
+        """Return the outcome as a file holds it: rounded, and without its limit."""
         off = tuple(_rounded(value) for value in self.off)
         numbers = tuple(_rounded(value) for value in self.numbers)
         error = _rounded(self.error) if self.kind == "value" else 0.0
@@ -67,10 +75,14 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def fits(seen: Seen, stored: Seen) -> bool:
-    """Whether an outcome is what a mistake gives: `stored` is loud, or right where nothing shows.
+    """Return whether an outcome agrees with the stored outcome of a known mistake.
 
-    An error of up to twice `LOUD` limits may be missing among the stored ones, since it may have
-    been smaller on the processor that made them; and the other way round.
+    An error of up to twice `LOUD` limits agrees with the kind "right" as well: on another
+    processor it may be too small to be stored.
+
+    Args:
+        seen: the outcome.
+        stored: the stored outcome; its kind is "right" where the mistake does not show.
     """
     near = 2 * LOUD * seen.limit
     if not seen.loud:
@@ -94,15 +106,15 @@ def fits(seen: Seen, stored: Seen) -> bool:
 
 
 def directions_of(error: Tensor) -> tuple[float, ...]:
-    """Project an error on the fixed directions for its size; what isn't finite counts as zero."""
+    """Project the errors of a tensor on the sixteen directions; NaN and infinity count as 0."""
     flat = torch.nan_to_num(error.detach().double().flatten(), 0.0, 0.0, 0.0).clamp(-FAR, FAR)
     return tuple((_signs(flat.numel()) @ flat / math.sqrt(max(1, flat.numel()))).tolist())
 
 
 def shaken(answer: Tensor, seed: str) -> Tensor:
-    """An answer as another processor might round it: no value is off by more than `NOISE`.
+    """Add noise to an answer, to imitate another processor: at most a share of `NOISE` a value.
 
-    In float64 the noise is smaller, as rounding is there.
+    In float64 the noise is smaller, since rounding is smaller there.
     """
     size = NOISE * min(1.0, torch.finfo(answer.dtype).eps / torch.finfo(torch.float32).eps)
     generator = torch.Generator().manual_seed(zlib.crc32(seed.encode()))
@@ -111,17 +123,17 @@ def shaken(answer: Tensor, seed: str) -> Tensor:
 
 
 def places_of(mask: Tensor) -> str:
-    """Say which elements a mask holds, in a few letters."""
+    """Return a digest of a mask, eight characters long."""
     return f"{zlib.crc32(mask.to(torch.uint8).numpy().tobytes()):08x}"
 
 
 def digest_of(data: object) -> str:
-    """Tell exact data (strings, bytes, integers and lists, dicts of these) apart by few letters."""
+    """Return a digest of exact data, eight characters long."""
     return f"{zlib.crc32(repr(data).encode()):08x}"
 
 
 def finite(number: float) -> float:
-    """A number that JSON can hold: `FAR` stands for NaN and infinity."""
+    """Return a number that JSON can hold: `FAR` in place of NaN and infinity."""
     return number if abs(number) < FAR else FAR
 
 
@@ -135,7 +147,10 @@ def _rounded(value: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def _signs(size: int) -> Tensor:
-    """Sixteen rows of ±1 that depend on the size alone, on no library's random numbers."""
+    """Return sixteen rows of ±1, which depend only on the size.
+
+    They come from Python's generator, not from PyTorch's or numpy's.
+    """
     raw = random.Random(f"directions/{size}").randbytes(DIRECTIONS * size)
     odd = torch.frombuffer(bytearray(raw), dtype=torch.uint8) if size else torch.zeros(0)
     return (odd.reshape(DIRECTIONS, size).double() % 2) * 2 - 1

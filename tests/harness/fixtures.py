@@ -1,8 +1,9 @@
-"""Fixtures: the saved cases on disk, one safetensors file per task.
+"""Fixtures: the saved cases on disk, in one safetensors file for each task.
 
-A file holds tensors and one metadata entry, a JSON text that says which case uses which tensor.
-`manifest.json` beside the files holds the digest of each, so that a damaged file is an error of its
-own and never a wrong answer; and for staff, what each was built from.
+A file holds tensors and one metadata entry. The entry is a JSON text that describes the cases and
+the tensors that they use. `manifest.json` in the same folder holds the digest of each file, so
+that a damaged file is reported as damaged and never as a wrong answer. For staff, it also holds
+the digests of the sources that each file was built from.
 """
 
 from __future__ import annotations
@@ -33,81 +34,85 @@ _MEND = "run `git checkout -- tests/fixtures`, or `cs336 fixtures build` if you 
 
 
 class CaseEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A case as the metadata describes it."""
+    """A case in the form of the metadata."""
 
     test: str
-    """The test function that checks it."""
+    """The name of the test function that checks the case."""
     name: str
     adapter: str
     arguments: Any
     """Packed keyword arguments of the adapter or probe."""
     answers: tuple[Any, ...]
-    """Packed right answers; more than one where conventions differ."""
+    """Packed right answers; more than one if conventions differ."""
     dtype: str
-    """The dtype an answer must have."""
+    """The name of the dtype that an answer must have."""
     limit: float
     """The largest error allowed, in units of the dtype's tolerance."""
     mistakes: msgspec.Raw = msgspec.Raw(b"{}")
-    """What each known mistake gives here (ids and `Seen`), where it shows."""
+    """The outcome (`Seen`) of each known mistake that shows in the case, by mistake id."""
 
 
 class MistakeEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A known mistake that shows in a task: the task's own, or one of a task it calls."""
+    """A known mistake that shows in a task, made in this task or in one that it calls."""
 
     id: str
     task: str
-    """The task in which it is made."""
+    """The task whose code has the mistake."""
     sentence: str
-    """Completes "This is what comes out when …"."""
+    """The mistake in words that complete "This is what comes out when …"."""
     nudge: str
-    """A question that leads to it."""
+    """A question that leads the student to the mistake."""
     tests: dict[str, Seen]
-    """What the tests without saved cases see, where it shows."""
+    """The outcome of each test without saved cases in which the mistake shows, by test name."""
 
 
 class FixtureEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The metadata of a file."""
+    """The metadata of a fixture file."""
 
     format: int
     task: str
     cases: tuple[CaseEntry, ...]
     mistakes: msgspec.Raw = msgspec.Raw(b"[]")
-    """The known mistakes that show in this task, as `MistakeEntry`."""
+    """A JSON list of `MistakeEntry`: the known mistakes that show in this task."""
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One file as the manifest describes it."""
+    """The entry of a fixture file in the manifest."""
 
     sha256: str
-    """Digest of its bytes."""
+    """The digest of the file's bytes."""
     sources: dict[str, str]
-    """Digests of what it was built from, under the names of `staff.fixtures.sources`."""
+    """The digests of the sources of the file, by the names in `staff.fixtures.sources`."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands beside the files: every hash, and the version of the format."""
+    """The content of `manifest.json`: the format version, and an entry for each task."""
 
     format: int = FORMAT
     tasks: dict[str, Built] = {}
 
 
 class _AnyEntry(msgspec.Struct, frozen=True):
-    """The metadata of a file of any format, as far as all have it."""
+    """The part of the metadata that is the same in every format."""
 
     format: int
 
 
 @dataclass(frozen=True)
 class Signature:
-    """A known mistake, and what it gives in a task, where it shows."""
+    """A known mistake, and its outcomes in the tests of a task."""
 
     mistake: MistakeEntry
     seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
-    """Under the names of test and saved case; "" stands for a test that has none."""
+    """The outcomes by test name and case name; the case name is "" if the test has no case."""
 
 
 class Fixtures:
-    """A folder of saved files."""
+    """A folder of fixture files.
+
+    Raises:
+        FixtureError: the manifest is missing, damaged, or of another format.
+    """
 
     def __init__(self, folder: Path = FIXTURES) -> None:
         self.folder = folder
@@ -117,7 +122,12 @@ class Fixtures:
         self._signatures: dict[str, list[Signature]] = {}
 
     def cases(self, task_id: str, test: str, noise: int = 0) -> Cases:
-        """The cases of one test, to be seen once more with so many seeds of noise.
+        """Return the cases of one test.
+
+        Args:
+            task_id: the id of the test's task.
+            test: the name of the test.
+            noise: the number of noise seeds; see `Cases`.
 
         Raises:
             FixtureError: the file is missing or damaged, or holds no case for the test.
@@ -130,7 +140,7 @@ class Fixtures:
         return Cases(found, noise)
 
     def task(self, task_id: str) -> Mapping[str, tuple[Case, ...]]:
-        """All cases of a task, under the names of their tests.
+        """Return all cases of a task, by test name.
 
         Raises:
             FixtureError: the file is missing or damaged.
@@ -146,7 +156,7 @@ class Fixtures:
         return self._tasks[task_id]
 
     def signatures(self, task_id: str) -> list[Signature]:
-        """What each known mistake looks like in a task.
+        """Return the known mistakes that show in a task, with their outcomes.
 
         Raises:
             FixtureError: the file is missing or damaged.
@@ -158,7 +168,7 @@ class Fixtures:
 
 
 def signatures_of(entry: FixtureEntry) -> list[Signature]:
-    """What each known mistake looks like in the cases of a file."""
+    """Collect the known mistakes of a fixture file, with their outcomes."""
     signatures = {
         mistake.id: Signature(
             mistake=mistake, seen={(test, ""): seen for test, seen in mistake.tests.items()}
@@ -175,7 +185,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a fixture folder.
 
     Raises:
-        FixtureError: it is missing, damaged, or of another format.
+        FixtureError: the manifest is missing, damaged, or of another format.
     """
     file = folder / MANIFEST
     try:
@@ -186,10 +196,14 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def decode_manifest(file: Path, content: bytes) -> Manifest:
-    """Take the bytes of a manifest apart; `file` only names it in errors.
+    """Decode the bytes of a manifest.
+
+    Args:
+        file: the path of the manifest, for error messages.
+        content: its bytes.
 
     Raises:
-        FixtureError: they are no manifest, or one of another format.
+        FixtureError: the manifest is damaged, or of another format.
     """
     try:
         found = msgspec.json.decode(content, type=_AnyEntry).format
@@ -201,27 +215,33 @@ def decode_manifest(file: Path, content: bytes) -> Manifest:
 
 
 def read_fixture(file: Path, built: Built | None) -> tuple[FixtureEntry, dict[str, Tensor]]:
-    """Read one file, if its bytes are those that the manifest knows.
+    """Read one fixture file, and check its bytes against the digest in the manifest.
+
+    Args:
+        file: the path of the file.
+        built: the file's entry in the manifest; None if there is none.
 
     Raises:
-        FixtureError: it is missing, unknown to the manifest, damaged, or of another format.
+        FixtureError: the file is missing, damaged, of another format, or not in the manifest.
     """
     try:
         content = file.read_bytes()
     except OSError as error:
         raise FixtureError(f"{file} cannot be read ({error.strerror}); {_MEND}") from error
     if built is None or hashlib.sha256(content).hexdigest() != built.sha256:
-        raise FixtureError(
-            f"{file} is damaged: its bytes are not those that {MANIFEST} knows; {_MEND}"
-        )
+        raise FixtureError(f"{file} is damaged: its digest is not the one in {MANIFEST}; {_MEND}")
     return decode_fixture(file, content)
 
 
 def decode_fixture(file: Path, content: bytes) -> tuple[FixtureEntry, dict[str, Tensor]]:
-    """Take the bytes of a file apart; `file` only names it in errors.
+    """Decode the bytes of a fixture file into its metadata and its tensors.
+
+    Args:
+        file: the path of the file, for error messages.
+        content: its bytes.
 
     Raises:
-        FixtureError: they are not a fixture, or one of another format.
+        FixtureError: the file is not a fixture, or of another format.
     """
     try:
         text = _metadata(content)
@@ -234,7 +254,10 @@ def decode_fixture(file: Path, content: bytes) -> tuple[FixtureEntry, dict[str, 
 
 
 def _metadata(content: bytes) -> str:
-    """The metadata entry of a safetensors file: 8 bytes of length, then a JSON header."""
+    """Return the metadata entry of a safetensors file.
+
+    The file starts with 8 bytes that hold the length of a JSON header, and then the header.
+    """
     length = int.from_bytes(content[:8], "little")
     text: str = json.loads(content[8 : 8 + length])["__metadata__"][METADATA_KEY]
     return text

@@ -1,4 +1,7 @@
-"""The bridge of a student: the submission is imported here, so that a debugger can step into it."""
+"""The bridge for a student: it imports the submission into this process.
+
+A debugger can therefore step from a test into the student's code.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ from tests.harness.submission import Submission, first_line
 
 
 class InProcess:
-    """Runs a submission in this process; implements `Bridge`.
+    """A backend that runs a submission in this process; it implements `Bridge`.
 
     Args:
-        submission: what to run.
-        device: where inputs are put.
-        annotate: ask the submission's annotations about a call that raised.
+        submission: the submission.
+        device: the device that inputs are moved to before a call.
+        annotate: whether a call that raised is repeated with checks of its annotations.
 
     Raises:
         SubmissionError: the submission can't be imported.
@@ -47,7 +50,7 @@ class InProcess:
         self._modules_seen = len(sys.modules)
 
     def begin(self, task: str) -> None:
-        """A new test begins; see `Bridge.begin`."""
+        """Do nothing: this process keeps its submission. See `Bridge.begin`."""
 
     def call(
         self,
@@ -77,9 +80,9 @@ class InProcess:
             return Answer(plain(output), left, gradients, where)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer
-            told = refusal or isinstance(error, NotImplementedError)
-            return self._raised(error, "" if told else self.complaint(adapter, arguments))
+        except BaseException as error:  # noqa: BLE001 - every exception of a submission is a result
+            clear = refusal or isinstance(error, NotImplementedError)
+            return self._raised(error, "" if clear else self.complaint(adapter, arguments))
         finally:
             _restore_torch()
             self._prove_origin()
@@ -91,16 +94,19 @@ class InProcess:
             return run_probe(name, _Restoring(self._adapters), real)
         except (KeyboardInterrupt, Missing):
             raise
-        except BaseException as error:  # noqa: BLE001 - whatever a submission raises is its answer
+        except BaseException as error:  # noqa: BLE001 - every exception of a submission is a result
             return self._raised(error)
         finally:
             _restore_torch()
             self._prove_origin()
 
     def complaint(self, adapter: str, arguments: Mapping[str, Plain]) -> str:
-        """Ask the annotations about a call that raised; "" where they say nothing.
+        """Repeat a call that raised, and describe the annotation that it violates.
 
-        Once for each adapter: a second time they would say the same.
+        Each adapter is checked once: a second check would give the same line.
+
+        Returns:
+            one line, or "" if no annotation is violated or the adapter was checked before.
         """
         if self._annotated is None or adapter in self._asked:
             return ""
@@ -120,7 +126,10 @@ class InProcess:
 
 
 class _Restoring:
-    """The adapters for a probe, which computes between two calls and needs torch as it was."""
+    """The adapters for a probe: each call restores the global settings of PyTorch afterwards.
+
+    A probe computes between two calls, so it must not run with settings of the submission.
+    """
 
     def __init__(self, adapters: ModuleType) -> None:
         self._adapters = adapters
@@ -141,7 +150,10 @@ class _Restoring:
 
 
 def _restore_torch() -> None:
-    """Undo what a submission may have set for the whole process, since the tests compute here."""
+    """Restore the global settings of PyTorch, which a submission may have changed.
+
+    The tests compute in the same process and rely on these settings.
+    """
     torch.set_default_dtype(torch.float32)
     torch.set_default_device(None)
     torch.set_grad_enabled(True)
@@ -155,7 +167,8 @@ def _gradients(
     if not (isinstance(output, Tensor) and output.requires_grad):
         return dict.fromkeys(wrt)
     leaves = [arguments[name] for name in wrt]
-    # The scalar product's gradient: given the cotangent itself, PyTorch would import sympy first.
+    # This is the gradient of a scalar product. If `grad` got the cotangent as `grad_outputs`,
+    # PyTorch would import sympy, which is slow.
     product = (output * cotangent.to(output.device)).sum()
     found = torch.autograd.grad(product, leaves, allow_unused=True)
     return {name: None if g is None else plain(g) for name, g in zip(wrt, found, strict=True)}

@@ -1,7 +1,8 @@
-"""Importing a submission, so that all that is graded as the student's is the student's.
+"""The import of a submission, which makes sure that every graded module is the student's.
 
-This is the one place that edits `sys.path`: other folders with a `cs336_basics` leave it, so
-that a module which a submission lacks is an error and never somebody else's.
+Only this module edits `sys.path`. It removes all other folders that hold a `cs336_basics`
+package. A module that the submission lacks is therefore an error, and the module of another
+folder is never graded in its place.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _OURS = ("tests.harness", "tests.test_", "tests.conftest")
 
 
 def load_adapters(submission: Submission) -> ModuleType:
-    """Import the adapters, and with them what they import of the package.
+    """Import the adapters, and with them the modules of the package that they import.
 
     Raises:
-        SubmissionError: an import failed, with the student's own error; or a module came from
-            outside the submission.
+        SubmissionError: an import failed, or a module came from outside the submission. For a
+            failed import, the text quotes the student's own error.
     """
     _hide_main_program()
     put_first(submission)
@@ -47,16 +48,16 @@ def load_adapters(submission: Submission) -> ModuleType:
 
 
 def put_first(submission: Submission) -> None:
-    """Let `cs336_basics` mean the package of this submission, and of no other folder."""
+    """Edit `sys.path` so that `cs336_basics` can be imported only from this submission."""
     others = [entry for entry in sys.path if not (Path(entry or ".") / PACKAGE).is_dir()]
     sys.path[:] = [str(submission.root), *others]
 
 
 def prove_origin(submission: Submission) -> None:
-    """Make sure that no module graded as the submission's was imported from elsewhere.
+    """Check that every module that is graded was imported from the submission's folder.
 
     Raises:
-        SubmissionError: one was.
+        SubmissionError: a module was imported from outside the submission.
     """
     inside = os.path.join(submission.root, "")
     for name, module in list(sys.modules.items()):
@@ -70,9 +71,10 @@ def prove_origin(submission: Submission) -> None:
 
 
 def _hide_main_program() -> None:
-    """Keep processes that a submission spawns from importing this process's main program again.
+    """Keep child processes of the submission from importing the main program of this process.
 
-    They couldn't find it where `sys.path` is the submission's, and have no use for it.
+    A spawned process imports the main program of its parent. Here it can't find that program,
+    since `sys.path` is changed, and it does not need it.
     """
     main = sys.modules["__main__"]
     main.__spec__ = None
@@ -80,10 +82,10 @@ def _hide_main_program() -> None:
 
 
 def _pretend_installed() -> None:
-    """Let the package's version be found, which the public `cs336_basics/__init__.py` asks for.
+    """Make `importlib.metadata` find a version of `cs336_basics`, which is not installed.
 
-    There the package is installed; here a submission never is. What stands in a folder of
-    `sys.path` is found in the processes, too, that a submission spawns.
+    The public `cs336_basics/__init__.py` asks for the version of its package. The metadata is
+    written to a folder of `sys.path`, so that the child processes of a submission find it too.
     """
     folder = scratch_file(".path")
     information = folder / f"{PACKAGE}-0.dist-info"
@@ -93,7 +95,7 @@ def _pretend_installed() -> None:
 
 
 def execute(name: str, file: Path) -> ModuleType:
-    """Import one file under a name."""
+    """Import one file as the module `name`."""
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {file.name}")
@@ -104,7 +106,7 @@ def execute(name: str, file: Path) -> ModuleType:
 
 
 def _import_failure(error: BaseException, submission: Submission) -> str:
-    """Say in one line what went wrong and where in the student's code."""
+    """Describe a failed import in one line: the error, and its line in the student's code."""
     kind, what = type(error).__name__, first_line(error)
     if isinstance(error, SyntaxError) and error.filename:
         file = Path(error.filename)

@@ -1,4 +1,4 @@
-"""Pictures: the slice of a wrong answer that a report draws beside what was expected."""
+"""Pictures: slices of a wrong answer and of the right answer, which a report draws."""
 
 from __future__ import annotations
 
@@ -13,34 +13,37 @@ _DIGITS = 8
 
 
 def picture_of(case: str, got: Tensor, expected: Tensor, limit: float) -> Picture | None:
-    """Cut out the slice around the worst value; None where there is but one value.
+    """Cut a slice around the worst value out of a wrong answer and out of the right one.
 
-    The slice runs along the last two axes that are longer than one, at most 32 values each.
+    The slice covers the last two axes that are longer than 1, with at most 32 values on each.
 
     Args:
-        case: name of the saved case.
-        got: the answer, of the same shape and a right dtype.
-        expected: the right values.
+        case: the name of the saved case.
+        got: the wrong answer; its shape and dtype are right.
+        expected: the right answer.
         limit: the largest error allowed, in units of the dtype's tolerance.
+
+    Returns:
+        None if no axis is longer than 1.
     """
     axes = tuple(axis for axis, size in enumerate(got.shape) if size > 1)[-2:]
     if not axes:
         return None
     strange, errors = strange_places(got, expected), errors_of(got, expected)
     worst = strange if strange.any() else errors == errors.max()
-    place: list[int] = worst.nonzero()[0].tolist()
+    index: list[int] = worst.nonzero()[0].tolist()
     starts = tuple(
-        max(0, min(place[a] - PICTURE_SIDE // 2, got.shape[a] - PICTURE_SIDE)) for a in axes
+        max(0, min(index[a] - PICTURE_SIDE // 2, got.shape[a] - PICTURE_SIDE)) for a in axes
     )
-    cut: list[int | slice] = list(place)
+    cut: list[int | slice] = list(index)
     for axis, start in zip(axes, starts, strict=True):
         cut[axis] = slice(start, min(start + PICTURE_SIDE, got.shape[axis]))
 
     def rows(values: Tensor) -> Tensor:
-        part = values[tuple(cut)]
-        return part if part.ndim == 2 else part[None]
+        piece = values[tuple(cut)]
+        return piece if piece.ndim == 2 else piece[None]
 
-    inside = [place[axis] - start for axis, start in zip(axes, starts, strict=True)]
+    inside = [index[axis] - start for axis, start in zip(axes, starts, strict=True)]
     return Picture(
         case=case,
         where=f"[{', '.join(_index(at, size) for at, size in zip(cut, got.shape, strict=True))}]",

@@ -1,8 +1,9 @@
-"""Plain data: what may cross from the tests to a submission and back.
+"""Plain data: the values that may cross from the tests to a submission and back.
 
-Numbers, strings, bytes, None, tensors, recipes, and lists, tuples and dicts of these. A value is
-*packed* into JSON-like data beside named tensors, which is how fixtures are saved; `realise`
-makes the fresh copies that one call gets, and `plain` takes an answer down to plain data.
+Plain data consists of numbers, strings, bytes, None, tensors, recipes, and lists, tuples and
+dicts of these. `pack` turns a value into JSON-like data and named tensors; fixtures are saved in
+this form. `realise` makes the arguments of one call, as fresh copies. `plain` turns the answer of
+a call into plain data.
 """
 
 from __future__ import annotations
@@ -20,39 +21,45 @@ from torch import Tensor
 from tests.harness.recipes import RECIPES, Observed
 
 Plain = Any
-"""Documentation only: the type of plain data is recursive, and checked by `plain` at run time."""
+"""Any plain data. The type is recursive, so this name only documents; `plain` checks the data."""
 
 MAX_DEPTH = 40
-"""Lists in lists, or dicts in dicts."""
+"""The largest depth at which lists or dicts may be nested."""
 _TAG = "$"
 _ATOMS = {type(None), bool, int, str}
-"""What JSON says as it is."""
+"""Types that JSON can hold unchanged."""
 _LEAVES = _ATOMS | {float}
-"""What comes out of JSON as it should be."""
+"""Types that a JSON decoder returns and that need no unpacking."""
 _RECIPES = {recipe.__name__: recipe for recipe in RECIPES}
 
 
 class DepthError(ValueError):
-    """Lists or dicts lie too deep in each other."""
+    """Lists or dicts are nested too deeply."""
 
 
 def pack(value: Plain, tensors: dict[str, Tensor], name: str, depth: int = 0) -> Plain:
-    """Turn `value` into JSON-like data; its tensors go into `tensors` under names from `name`.
+    """Turn `value` into JSON-like data, and add its tensors to `tensors`.
+
+    Args:
+        value: plain data.
+        tensors: receives the tensors, under names that start with `name`.
+        name: the start of those names.
+        depth: the number of lists and dicts around `value`.
 
     Raises:
         TypeError: `value` is not plain data.
-        DepthError: it is too deep.
+        DepthError: lists or dicts are nested too deeply.
     """
     kind = type(value)
     if kind in _ATOMS:
         return value
     if kind is float:
-        # JSON would make null of an infinity.
+        # JSON has no infinity: an encoder would write null.
         return value if math.isfinite(value) else {_TAG: "float", "text": str(value)}
     if kind is bytes:
         return {_TAG: "bytes", "base64": binascii.b2a_base64(value, newline=False).decode("ascii")}
     if isinstance(value, Tensor):
-        while name in tensors:  # the keys 1 and "1" of a dict, say
+        while name in tensors:  # for example, the keys 1 and "1" of a dict
             name += "'"
         tensors[name] = value.detach().clone(memory_format=torch.contiguous_format)
         return {_TAG: "tensor", "name": name}
@@ -61,7 +68,7 @@ def pack(value: Plain, tensors: dict[str, Tensor], name: str, depth: int = 0) ->
         return {_TAG: kind.__name__, "fields": pack(parts, tensors, name, depth)}
     depth = _deeper(depth)
     if isinstance(value, dict):
-        # Most keys and values are atoms, for which no name and no call is needed.
+        # Most keys and values are atoms. They need no name and no call, so this is faster.
         items = [
             [
                 k if type(k) in _ATOMS else pack(k, tensors, f"{name}.{k}.key", depth),
@@ -81,16 +88,17 @@ def pack(value: Plain, tensors: dict[str, Tensor], name: str, depth: int = 0) ->
 def unpack(
     packed: Plain, tensors: Mapping[str, Tensor], depth: int = 0, *, recipes: bool = True
 ) -> Plain:
-    """Undo `pack`.
+    """Turn packed data back into plain data; the inverse of `pack`.
 
     Args:
-        packed: what `pack` gave.
+        packed: the result of `pack`.
         tensors: the tensors by their names.
-        depth: how deep `packed` lies in what is unpacked.
-        recipes: take recipes too, which the grader does not.
+        depth: the number of lists and dicts around `packed`.
+        recipes: accept recipes; the grader does not accept them from a worker.
 
     Raises:
-        ValueError: the data was not made by `pack`; a `DepthError` where it is too deep.
+        ValueError: the data was not made by `pack`.
+        DepthError: lists or dicts are nested too deeply.
         KeyError: a tensor is missing.
     """
     kind = type(packed)
@@ -128,12 +136,12 @@ def _each(
 
 def _deeper(depth: int) -> int:
     if depth == MAX_DEPTH:
-        raise DepthError("lists or dicts too deep in each other")
+        raise DepthError("lists or dicts are nested too deep")
     return depth + 1
 
 
 def realise(value: Plain, device: torch.device) -> Any:
-    """Make the real arguments of one call: fresh copies on `device`, recipes followed."""
+    """Make the arguments of one call: fresh copies on `device`, with every recipe built."""
     if isinstance(value, Tensor):
         return value.detach().to(device, copy=True)
     if isinstance(value, RECIPES):
@@ -146,7 +154,7 @@ def realise(value: Plain, device: torch.device) -> Any:
 
 
 def after_call(value: Any) -> Plain:
-    """Take realised arguments, as a call has left them, down to plain data."""
+    """Turn the arguments of a call into plain data, after the call may have changed them."""
     if isinstance(value, np.ndarray):
         return torch.from_numpy(np.array(value))
     if isinstance(value, Observed):
@@ -159,10 +167,10 @@ def after_call(value: Any) -> Plain:
 
 
 def plain(value: Any) -> Plain:
-    """Take what a submission returned down to plain data on the CPU, sharing nothing with it.
+    """Turn the answer of a submission into plain data: copies on the CPU that share no memory.
 
     Raises:
-        TypeError: it holds something that is not plain data.
+        TypeError: the answer holds something that is not plain data.
     """
     if isinstance(value, Tensor):
         return torch.Tensor.clone(torch.Tensor.cpu(torch.Tensor.detach(value)))

@@ -1,4 +1,4 @@
-"""The pytest plugin: options, the choice of tests, the submission, and the score at the end."""
+"""The pytest plugin: it adds options, selects tests, opens the submission and prints the score."""
 
 from __future__ import annotations
 
@@ -27,7 +27,14 @@ from tests.harness.words import failure_lines
 
 
 class Suite:
-    """One run of the suite: what it grades, with what, and how it went."""
+    """One run of the suite on one submission.
+
+    Args:
+        config: pytest's configuration, with the options of the command line.
+
+    Raises:
+        HarnessError: an option, the rubric or the fixture folder can't be used.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self.rubric: Rubric = read_rubric()
@@ -36,54 +43,54 @@ class Suite:
         self.scoreboard = Scoreboard(self.rubric, self.chosen)
         self.evidence: defaultdict[str, Evidence] = defaultdict(Evidence)
         self.shaken: list[defaultdict[str, Evidence]] = []
-        """The evidence once more for each seed of noise, which stands for other processors."""
+        """The evidence with noise, which imitates other processors: one item for each seed."""
         self.hints: Hints = config.getoption("hints")
         self.fixtures = Fixtures(Path(config.getoption("cases") or FIXTURES))
         self.folder = Path(config.getoption("submission") or config.rootpath)
         self.device: str = config.getoption("device")
         demand(self.device)
         self.seed = ""
-        """Of the inputs that tests draw; a grader sets one, a student's run has none."""
+        """The seed of the inputs that tests draw: a grader sets it; a student's run uses ""."""
         self.bridge: Bridge | None = None
         self.problem: str | None = None
-        """Why the submission could not be graded, if it couldn't."""
+        """The reason why the submission could not be graded; None if there is none."""
 
     def open(self, connect: Callable[[Submission, str], Bridge] = InProcess) -> None:
-        """Import the submission; where that fails, `problem` says why.
+        """Import the submission; if that fails, set `problem`.
 
         Args:
-            connect: makes the bridge to a submission, given the device of the inputs.
+            connect: makes the bridge to a submission; its second argument is the inputs' device.
         """
-        torch.set_num_threads(1)  # the tensors are small: more threads would wait for each other
+        torch.set_num_threads(1)  # the tensors are so small that more threads are slower
         try:
             self.bridge = connect(locate(self.folder), self.device)
         except SubmissionError as error:
             self.problem = str(error)
 
     def start_over(self, fixtures: Fixtures) -> None:
-        """Forget what was seen, and go on with other saved cases."""
+        """Discard all results, and use other saved cases from now on."""
         self.fixtures = fixtures
         self.scoreboard = Scoreboard(self.rubric, self.chosen)
         self.evidence = defaultdict(Evidence)
         self.shake(len(self.shaken))
 
     def shake(self, seeds: int) -> None:
-        """See every answer once more with so many seeds of noise."""
+        """Compare every answer again with noise, once for each of `seeds` seeds."""
         self.shaken = [defaultdict(Evidence) for _ in range(seeds)]
 
     def adapters(self, task: Task) -> Adapters:
-        """The submission as the tests of a task see it."""
+        """Return the interface through which the tests of a task call the submission."""
         if self.bridge is None:
             raise SubmissionError("the submission was not opened")
         self.bridge.begin(task.id)
         return Adapters(self.bridge, self.rubric, task)
 
     def cases(self, task: Task, test: str) -> Cases:
-        """The saved cases of a test."""
+        """Return the saved cases of a test."""
         return self.fixtures.cases(task.id, test, len(self.shaken))
 
     def result(self) -> SuiteResult:
-        """The score as it stands, with all that is known about the causes."""
+        """Return the results so far, with diagnoses."""
         layout = self.bridge.layout if self.bridge else "ours"
         result = self.scoreboard.result(layout)
         failing = [task.id for task in result.tasks if task.state.failed]
@@ -91,7 +98,13 @@ class Suite:
         return explain(result, self.evidence, signatures, self.rubric, self.hints)
 
     def record(self, item: pytest.Item, task_id: str, error: BaseException | None) -> TestResult:
-        """Take down how a test ended, and what it saw."""
+        """Record the result of a test, and its outcomes as evidence.
+
+        Args:
+            item: the test.
+            task_id: the id of its task.
+            error: the exception that ended the test; None if it passed.
+        """
         public = self.bridge is not None and self.bridge.layout == "public"
         ours = task_id in self.rubric.bonus or bool(item.get_closest_marker("ours"))
         counted, state = not (public and ours), _state(error)
@@ -112,7 +125,7 @@ class Suite:
     def _see(
         self, task_id: str, item: pytest.Item, result: TestResult, error: BaseException | None
     ) -> None:
-        """Take down what a test saw, and what it would have seen with each seed of noise."""
+        """Record the outcomes of a test as evidence, without noise and with each seed of noise."""
         cases = getattr(item, "funcargs", {}).get("cases")
         if isinstance(cases, Cases):
             for evidence, found in zip(
@@ -130,10 +143,10 @@ class Suite:
             evidence[task_id].see(result.name, "", seen)
 
     def fails(self, task_id: str, result: TestResult) -> bool:
-        """Whether a test that didn't pass fails the run.
+        """Return whether a test that did not pass makes the run fail.
 
-        What doesn't count never does, and nobody needs to begin a bonus; one that was begun, or
-        asked for by name, is held to what it promises.
+        A test that does not count never makes the run fail. A bonus task that is not started does
+        so only if `--task` names it.
         """
         if not result.counted or result.state is State.NOT_OFFERED:
             return False
@@ -145,13 +158,13 @@ SUITE = pytest.StashKey[Suite]()
 
 
 def task_of(item: pytest.Item) -> str | None:
-    """The id of the task that a test belongs to, if it is a graded one."""
+    """Return the id of the task that a test belongs to; None if the test is not graded."""
     mark = item.get_closest_marker("task")
     return mark.args[0] if mark else None
 
 
 def test_name(item: pytest.Item) -> str:
-    """The name of a test function, without parameters."""
+    """Return the name of a test function, without its parameters."""
     return getattr(item, "originalname", item.name)
 
 
@@ -161,24 +174,28 @@ test_name.__test__ = False  # type: ignore[attr-defined]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the suite."""
     group = parser.getgroup("cs336", "the graded suite")
-    group.addoption("--submission", metavar="DIR", help="the folder to grade (default: the root)")
     group.addoption(
-        "--task", metavar="ID", action="append", default=[], help="only this task (repeatable)"
+        "--submission", metavar="DIR", help="folder of the submission (default: the root)"
     )
-    group.addoption("--device", default="cpu", help="where inputs are put: cpu, cuda, mps")
-    group.addoption("--cases", metavar="DIR", help="the saved cases (default: tests/fixtures)")
+    group.addoption(
+        "--task", metavar="ID", action="append", default=[], help="run this task only (repeatable)"
+    )
+    group.addoption("--device", default="cpu", help="device of the inputs: cpu, cuda or mps")
+    group.addoption(
+        "--cases", metavar="DIR", help="folder of saved cases (default: tests/fixtures)"
+    )
     group.addoption(
         "--hints",
         choices=["off", "nudge", "full"],
         default="full",
-        help="how much a failure says: the numbers, a question too, or the mistake's name",
+        help="a failure shows the numbers (off), a question too (nudge), or the mistake too (full)",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the rubric and the seals of the fixtures, and declare the two marks."""
+    """Declare the two marks, and read the rubric and the manifest of the fixtures."""
     config.addinivalue_line("markers", "task(id): the task of the rubric that a test belongs to")
-    config.addinivalue_line("markers", "ours: tests a promise the public handout doesn't make")
+    config.addinivalue_line("markers", "ours: a test of a promise that only our handout makes")
     try:
         config.stash[SUITE] = Suite(config)
     except HarnessError as error:
@@ -186,7 +203,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of the chosen tasks, and make sure the rubric knows every graded one."""
+    """Check that the rubric lists every graded test, and keep the tests of the chosen tasks."""
     suite = config.stash[SUITE]
     listed = {(task.id, test) for task in suite.rubric.tasks for test in task.tests}
     for item in items:
@@ -202,7 +219,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Read the fixtures that will be needed, so that a damaged file stops the run at once."""
+    """Read the fixtures that the tests need, so that a damaged file stops the run at once."""
     suite = session.config.stash[SUITE]
     try:
         for item in session.items:
@@ -214,7 +231,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Import the submission before the first test; run none if that fails."""
+    """Import the submission before the first test; if that fails, run no test."""
     suite = session.config.stash[SUITE]
     if session.config.option.collectonly or not any(task_of(item) for item in session.items):
         return None
@@ -229,7 +246,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn how a graded test ended into a result, and its explanation into the report's text."""
+    """Record the result of a graded test, and write its failure into pytest's report."""
     report = yield
     task_id = task_of(item)
     if task_id is None or (call.when != "call" and call.excinfo is None):
@@ -251,7 +268,7 @@ def pytest_runtest_makereport(
 def pytest_report_teststatus(
     report: pytest.TestReport,
 ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-    """Show a test that isn't started as a quiet circle, not as a failure."""
+    """Show a test that is not started as a circle, not as a failure."""
     if ("state", State.NOT_STARTED.value) in report.user_properties:
         return "not started", "o", ("NOT STARTED", {"yellow": True})
     return None
@@ -260,12 +277,12 @@ def pytest_report_teststatus(
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Write what went wrong, the table and the next step."""
+    """Print the failures, the table of points and the next step."""
     suite = config.stash[SUITE]
     if config.option.collectonly:
         return
     for text, colour in _summary(suite):
-        line = text if _speaks_unicode(terminalreporter) else terminal.as_ascii(text)
+        line = text if _supports_unicode(terminalreporter) else terminal.as_ascii(text)
         terminalreporter.write_line(line, **({colour: True} if colour else {}))
 
 
@@ -280,8 +297,8 @@ def _summary(suite: Suite) -> Iterator[terminal.Line]:
         yield terminal.next_step(result, suite.rubric), None
 
 
-def _speaks_unicode(reporter: pytest.TerminalReporter) -> bool:
-    encoding = getattr(reporter._tw._file, "encoding", None) or "ascii"  # noqa: SLF001 - no public way
+def _supports_unicode(reporter: pytest.TerminalReporter) -> bool:
+    encoding = getattr(reporter._tw._file, "encoding", None) or "ascii"  # noqa: SLF001 - pytest has no public name
     return encoding.lower().replace("-", "").startswith("utf")
 
 
@@ -292,7 +309,7 @@ def _state(error: BaseException | None) -> State:
 
 
 def _failure(item: pytest.Item, error: BaseException) -> Failure:
-    """What a test found out, and the sentence that says what it looks at."""
+    """Describe why a test failed, with the first line of its docstring as the promise."""
     doc = (getattr(item, "obj", None).__doc__ or "").strip().partition("\n")[0]
     if isinstance(error, Finding):
         promise = doc if isinstance(error, WrongAnswer) else ""
@@ -300,5 +317,5 @@ def _failure(item: pytest.Item, error: BaseException) -> Failure:
     if isinstance(error, AssertionError):
         headline, *details = str(error).splitlines() or ["the test fails"]
         return Failure(headline=headline, details=tuple(details), promise=doc)
-    said = f"{type(error).__name__}: {first_line(error)}"
-    return Failure(headline=f"the test could not use what came back: {said}")
+    text = f"{type(error).__name__}: {first_line(error)}"
+    return Failure(headline=f"the test could not use what came back: {text}")

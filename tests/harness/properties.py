@@ -1,4 +1,4 @@
-"""Properties that hold for many tasks and need no saved answer."""
+"""Checks of properties that hold for many tasks and need no saved answers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from tests.harness.plain import Plain
 from tests.harness.recipes import Expanded, Strided
 
 Arguments = Mapping[str, Plain]
-UNLIKE_ANSWERS = "two equal calls give unlike answers"
+UNLIKE_ANSWERS = "two calls with equal arguments give different answers"
 
 
 def check_memory(adapter: Adapter, arguments: Arguments, *names: str) -> None:
-    """Inputs stay, two calls agree, and the inputs `names` may lie in memory as they like.
+    """Check that an adapter treats its inputs as memory that belongs to the caller.
 
-    A dict that is passed in may lose names or get new ones; the tensors in it stay as they were.
+    The call changes no input tensor. A second call gives the same answer. The memory layout of
+    the inputs `names` does not change the answer. A dict may lose or gain names, but the tensors
+    in it must not change.
     """
     first = adapter.answer(arguments)
     _check_kept(first.inputs, arguments)
@@ -40,7 +42,7 @@ def _check_kept(after: Plain, before: Mapping[str, Plain]) -> None:
 
 
 def _check_same(got: Plain, expected: Plain, why: str, *, limit: float = 1.0) -> None:
-    """Hold an answer, or each item of one that has several, against an earlier answer."""
+    """Check that an answer equals an earlier one; lists, tuples and dicts item by item."""
     if isinstance(expected, Tensor):
         check_close(got, expected, why, limit=limit)
     elif isinstance(expected, list | tuple):
@@ -58,27 +60,34 @@ def _check_same(got: Plain, expected: Plain, why: str, *, limit: float = 1.0) ->
 def _check_layouts(adapter: Adapter, arguments: Arguments, name: str, answer: Plain) -> None:
     tensor: Tensor = arguments[name]
     strided = adapter(**{**arguments, name: Strided(tensor)})
-    why = f"with `{name}` not contiguous, the answer is not the one with it contiguous"
+    why = f"the answer changes if `{name}` is not contiguous in memory"
     _check_same(strided, answer, why)
     expanded = adapter(**{**arguments, name: Expanded(tensor[:1], tuple(tensor.shape))})
     whole = adapter(**{**arguments, name: tensor[:1].expand(tensor.shape).clone()})
-    why = f"with `{name}` an expanded view, the answer is not the one with a copy of it"
+    why = f"the answer changes if `{name}` is an expanded view instead of a copy"
     _check_same(expanded, whole, why)
 
 
 def check_rows_alone(adapter: Adapter, arguments: Arguments, *names: str) -> None:
-    """Each item along the first axis of the arguments `names` gets the same answer on its own."""
+    """Check that each item of a batch gets the same answer alone as in the batch.
+
+    Args:
+        adapter: the adapter.
+        arguments: its arguments.
+        names: the arguments that have a batch axis, which is their first axis.
+    """
     together = adapter(**arguments)
-    check(isinstance(together, Tensor) and together.ndim > 0, "the answer has no leading axis")
+    ranked = isinstance(together, Tensor) and together.ndim > 0
+    check(ranked, "the answer is not a tensor with a leading axis")
     for i in range(len(arguments[names[0]])):
         alone = adapter(**{**arguments, **{name: arguments[name][i] for name in names}})
-        check_close(alone, together[i], f"alone, item {i} gets another answer than in its batch")
+        check_close(alone, together[i], f"item {i} gets another answer alone than in its batch")
 
 
 def check_gradients(
     adapter: Adapter, arguments: Arguments, reference: Callable[..., Tensor], *wrt: str
 ) -> None:
-    """Gradients reach the arguments `wrt`, and are those of `reference` in float64."""
+    """Check that the gradients of the arguments `wrt` are those of `reference` in float64."""
     leaves = {name: arguments[name].double().requires_grad_() for name in wrt}
     expected = reference(**leaves)
     generator = torch.Generator().manual_seed(expected.numel())
@@ -92,17 +101,23 @@ def check_gradients(
 
 
 def check_dtype_kept(adapter: Adapter, arguments: Arguments, *names: str) -> None:
-    """bfloat16 and float16 in, the same dtype out, and every value finite."""
+    """Check that bfloat16 and float16 inputs give outputs of the same dtype, all finite.
+
+    Args:
+        adapter: the adapter.
+        arguments: its arguments.
+        names: the arguments that are converted.
+    """
     for dtype in (torch.bfloat16, torch.float16):
         half = {name: arguments[name].to(dtype) for name in names}
         output = adapter(**{**arguments, **half})
-        check(isinstance(output, Tensor), "returned no tensor")
-        check(output.dtype == dtype, f"{dtype} in gives {output.dtype} out")
-        check(bool(output.isfinite().all()), f"{dtype} in gives NaN or infinity")
+        check(isinstance(output, Tensor), "the answer is not a tensor")
+        check(output.dtype == dtype, f"inputs of {dtype} give an output of {output.dtype}")
+        check(bool(output.isfinite().all()), f"inputs of {dtype} give NaN or infinity")
 
 
 def check_weights(seen: Mapping[str, Plain], expected: Mapping[str, tuple[int, ...]]) -> None:
-    """A probed module has exactly these parameters, and nothing else is saved with it."""
+    """Check that a probed module has exactly these parameters and saves nothing else."""
     check_parameters(seen["parameters"], expected)
     extra = set(seen["state"]) - set(expected)
     check(not extra, f"the state dict holds more than the weights: {sorted(extra)}")
@@ -111,7 +126,12 @@ def check_weights(seen: Mapping[str, Plain], expected: Mapping[str, tuple[int, .
 def check_parameters(
     parameters: Mapping[str, Plain], expected: Mapping[str, tuple[int, ...]]
 ) -> None:
-    """A probed module has exactly these parameters, by name and shape, and all are trained."""
+    """Check that a probed module has exactly these parameters, and that all require gradients.
+
+    Args:
+        parameters: the parameters that the probe described.
+        expected: the shapes by name.
+    """
     found = {name: tuple(p["shape"]) for name, p in parameters.items()}
     check(found == dict(expected), f"the parameters are {found}, expected {dict(expected)}")
     frozen = [f"`{name}`" for name, p in parameters.items() if not p["requires_grad"]]
@@ -119,57 +139,69 @@ def check_parameters(
 
 
 def value_of(seen: Mapping[str, Plain], name: str) -> Tensor:
-    """The values of a probed module's parameter.
+    """Return the values of one parameter of a probed module.
 
     Raises:
-        WrongAnswer: there is none of that name.
+        WrongAnswer: the module has no parameter of that name.
     """
     values: dict[str, Tensor] = seen["values"]
     found = ", ".join(values) or "none"
-    check(name in values, f"no parameter is called `{name}`; there are: {found}")
+    check(name in values, f"no parameter is called `{name}`; the parameters are: {found}")
     return values[name]
 
 
 def check_gradients_reach(gradients: Mapping[str, Tensor | None]) -> None:
-    """No parameter of a probed module is left without a gradient."""
+    """Check that every parameter of a probed module gets a gradient that is not zero."""
     for name, gradient in gradients.items():
         reached = gradient is not None and bool((gradient != 0).any())
         check(reached, f"no gradient reaches `{name}`")
 
 
 def check_placed(described: Mapping[str, Plain], *, device: str, dtype: str | None = None) -> None:
-    """Every parameter or buffer of a probed module is where, and what, it was asked to be."""
+    """Check that every parameter or buffer of a probed module has the requested device and dtype.
+
+    Args:
+        described: the parameters or buffers that the probe described.
+        device: the type of the device.
+        dtype: the name of the dtype; None means any.
+    """
     asked = {"device": device} if dtype is None else {"device": device, "dtype": dtype}
     for what, wanted in asked.items():
         wrong = [f"`{name}`" for name, tensor in described.items() if tensor[what] != wanted]
-        check(not wrong, f"{what} {wanted} was asked for and not given to {', '.join(wrong)}")
+        why = f"{what} {wanted} was requested, but these have another {what}: {', '.join(wrong)}"
+        check(not wrong, why)
 
 
 def check_no_strangers(met: Sequence[str]) -> None:
-    """No tensor that was made without a device meets the input's in a probed module."""
+    """Check that a probed module never mixes a tensor made without `device` with its input.
+
+    Args:
+        met: the names of the operations that did so.
+    """
     where = ", ".join(dict.fromkeys(met))
-    check(
-        not met, f"a tensor made without `device` meets the input in {where}: on a GPU they differ"
-    )
+    why = f"{where} mixes the input with a tensor made without `device`: on a GPU this fails"
+    check(not met, why)
 
 
 def check_truncated_normal(values: Tensor, std: float) -> None:
-    """Many values look drawn from a normal of mean 0 and `std`, cut at three standard deviations.
+    """Check that values follow a normal distribution, truncated at three standard deviations.
 
-    The largest gap between the empirical and the theoretical distribution is held against the
-    Kolmogorov-Smirnov bound that a right answer exceeds once in ten million draws.
+    The distribution has mean 0 and standard deviation `std` before it is truncated. The largest
+    gap between the empirical and the theoretical distribution function must not exceed a
+    Kolmogorov-Smirnov bound. Values that are drawn correctly exceed it once in ten million times.
     """
     drawn = torch.from_numpy(np.sort(values.double().flatten().numpy())) / std
     count = drawn.numel()
     furthest = drawn.abs().max().item()
-    check(furthest <= 3 + 1e-6, "a value lies {:.2f} standard deviations out", furthest)
+    why = "a value is {:.2f} standard deviations away from 0, and 3 are allowed"
+    check(furthest <= 3 + 1e-6, why, furthest)
     often = int(torch.unique_consecutive(drawn, return_counts=True)[1].max())
-    check(often <= 10, f"one value stands there {often} times, so it was not drawn")
+    check(often <= 10, f"one value occurs {often} times, so it is not drawn at random")
     inside = torch.erf(torch.tensor(3 / 2**0.5, dtype=torch.float64))
     theory = 0.5 + 0.5 * torch.erf(drawn / 2**0.5) / inside
     steps = torch.arange(count + 1, dtype=torch.float64) / count
     gap = torch.maximum((steps[1:] - theory).abs(), (theory - steps[:-1]).abs()).max().item()
     bound = (torch.log(torch.tensor(2e7)) / (2 * count)).sqrt().item()
     measured = values.double().std().item()
-    why = "the values have std {:.4g}, unlike a truncated normal of std {:.4g}"
+    why = "the values have std {:.4g}: they do not follow a truncated normal with std {:.4g}"
     check(gap <= bound, why, measured, std)

@@ -1,7 +1,9 @@
-"""Recipes: arguments that plain data can't carry, built on the submission's side of the bridge.
+"""Recipes: descriptions of arguments that plain data can't carry.
 
-A tensor that crosses a pipe or a file arrives contiguous and owning its memory. A recipe says
-how to lay it out again: the values are the same, and correct code must not notice.
+A recipe crosses the bridge in place of the argument, and the submission's process builds the
+argument from it. One example is a tensor with an unusual memory layout: a tensor that crosses a
+pipe or a file always arrives contiguous. The layout does not change the values, so it must not
+change the answer of a submission either.
 """
 
 from __future__ import annotations
@@ -22,12 +24,15 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Strided:
-    """The same values in memory that is not contiguous: every other element of a wider tensor."""
+    """A view with the values of a tensor that is not contiguous in memory.
+
+    The view holds every other element of a tensor of twice the size.
+    """
 
     tensor: Tensor
 
     def build(self, device: torch.device) -> Tensor:
-        """Lay the tensor out on `device`."""
+        """Build the view on `device`."""
         wide = torch.zeros(*self.tensor.shape, 2, dtype=self.tensor.dtype, device=device)
         view = wide[..., 0]
         view.copy_(self.tensor)
@@ -36,26 +41,29 @@ class Strided:
 
 @dataclass(frozen=True)
 class Expanded:
-    """The tensor repeated to `sizes` along axes of length 1, without memory for the copies."""
+    """A view that repeats a tensor along its axes of length 1, without memory for the copies."""
 
     tensor: Tensor
     sizes: tuple[int, ...]
+    """The shape of the view."""
 
     def build(self, device: torch.device) -> Tensor:
-        """Lay the tensor out on `device`."""
+        """Build the view on `device`."""
         return self.tensor.to(device, copy=True).expand(self.sizes)
 
 
 @dataclass(frozen=True)
 class Array:
-    """Whole numbers as a numpy array of some dtype; with `mapped`, as a memory-mapped file."""
+    """A numpy array of integers."""
 
     values: Tensor
     dtype: str
+    """The name of the array's dtype."""
     mapped: bool = False
+    """Whether the array is a memory-mapped file."""
 
     def build(self, _: torch.device) -> np.ndarray[Any, Any]:
-        """Make the array, or write the file and map it for reading."""
+        """Make the array; if it is mapped, write the file and map it for reading."""
         array = self.values.numpy().astype(self.dtype)
         if not self.mapped:
             return array
@@ -66,13 +74,13 @@ class Array:
 
 @dataclass(frozen=True)
 class File:
-    """A file of these bytes: what arrives is its path."""
+    """A file; the argument is its path."""
 
     content: bytes
     suffix: str = ".txt"
 
     def build(self, _: torch.device) -> str:
-        """Write it."""
+        """Write the file and return its path."""
         file = scratch_file(self.suffix)
         file.write_bytes(self.content)
         return str(file)
@@ -80,37 +88,39 @@ class File:
 
 @dataclass(frozen=True)
 class Folder:
-    """A new, empty folder: what arrives is its path."""
+    """A new, empty folder; the argument is its path."""
 
     def build(self, _: torch.device) -> str:
-        """Make it."""
+        """Make the folder and return its path."""
         folder = scratch_file("")
         folder.mkdir()
         return str(folder)
 
 
 class Observed:
-    """An object built by a recipe that can tell afterwards how it was used."""
+    """An object that a recipe builds and that records how the submission uses it."""
 
     def observed(self) -> Any:
-        """What it saw, as plain data."""
+        """Return the record as plain data."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Scripted:
-    """A language model that is a table: the logits of the next token, by the last one.
+    """A language model that looks up its logits in a table.
 
-    Afterwards it tells the ids of its first calls. Ids that are not a tensor of shape
-    `(batch, seq)` are refused.
+    Row i of the table holds the logits of the token that follows token i. The model records the
+    ids of its first calls. It raises TypeError if the ids are not a tensor of shape
+    `(batch, seq)`.
     """
 
     table: Tensor
+    """Logits of shape `(vocab, vocab)`."""
     remembered: int = 20
-    """Number of calls that it tells of."""
+    """The number of calls that the model records."""
 
     def build(self, device: torch.device) -> _ScriptedModel:
-        """Make the model."""
+        """Make the model, with its table on `device`."""
         return _ScriptedModel(self.table.to(device, copy=True), self.remembered)
 
 
@@ -135,11 +145,14 @@ Recipe = Strided | Expanded | Array | File | Folder | Scripted
 RECIPES: tuple[type[Recipe], ...] = (Strided, Expanded, Array, File, Folder, Scripted)
 
 _scratch: dict[int, Path] = {}
-"""The folder for files of this process, under its id: a forked child has one of its own."""
+"""The temporary folder of this process, under the process id: a forked child gets its own."""
 
 
 def scratch_file(suffix: str) -> Path:
-    """A path for a new file, which goes when `clean_up` is called or the process ends."""
+    """Return a path for a new file in the temporary folder of this process.
+
+    The folder is removed when `clean_up` is called and when the process ends.
+    """
     if os.getpid() not in _scratch:
         _scratch[os.getpid()] = Path(tempfile.mkdtemp(prefix="cs336-"))
         atexit.register(clean_up)
@@ -148,13 +161,16 @@ def scratch_file(suffix: str) -> Path:
 
 
 def named_shortly(text: str) -> str:
-    """Name this process's files without folder and number, which differ from run to run."""
+    """Replace the paths of this process's temporary files in `text` by "file".
+
+    The folder and the number in such a path differ from run to run.
+    """
     folder = _scratch.get(os.getpid())
     return text if folder is None else re.sub(re.escape(f"{folder}{os.sep}") + r"\d+", "file", text)
 
 
 def clean_up() -> None:
-    """Remove the files that this process's recipes have written."""
+    """Remove the temporary folder of this process, with all files in it."""
     folder = _scratch.pop(os.getpid(), None)
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)

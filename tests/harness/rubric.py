@@ -17,7 +17,7 @@ RUBRIC_FILE = Path(__file__).parents[1] / "assignment.toml"
 
 
 Visibility = Literal["visible", "hidden", "after_due_date", "after_published"]
-"""When a student may see a task's result, in Gradescope's words."""
+"""The time at which a student may see a task's result, in Gradescope's terms."""
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,86 +26,92 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int
     title: str
     bonus: bool = False
-    """Whether its points come on top: they are shown apart, and nobody needs them."""
+    """Whether its points are bonus points: they are shown apart, and full marks don't need them."""
 
     @property
     def heading(self) -> str:
-        """Its number and title, for a table."""
+        """The heading of the part in a table."""
         return f"Part {self.number} · {self.title}{' (bonus)' if self.bonus else ''}"
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a submission may use."""
+    """The resources that a submission may use."""
 
     suite_seconds: float
-    """Wall time for the whole suite on one submission."""
+    """The wall time for the whole suite on one submission."""
 
 
 class Scratch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a submission may not use, since it is to build it itself.
+    """The library names that a submission may not use, since it must implement them itself.
 
-    Each pattern is a dotted name that stands for itself and all below it, or, with `.*` at its
-    end, only for what is below. Of all patterns that fit a name the longest decides; a name that
-    none fits may be used.
+    A pattern is a dotted name. It matches that name and every name below it; with `.*` at its
+    end, it matches only the names below. If several patterns match a name, the longest decides.
+    A name that no pattern matches is allowed.
     """
 
     forbidden: tuple[str, ...] = ()
+    """Patterns of forbidden names."""
     allowed: tuple[str, ...] = ()
+    """Patterns of allowed names."""
     backdoors: tuple[str, ...] = ()
-    """Names by which everything can be reached; their use is reported, and costs nothing."""
+    """Names that give access to everything else; their use is reported and costs no points."""
     tasks: dict[str, tuple[str, ...]] = {}
-    """The tasks whose work a pattern would do, where the place of its use doesn't tell."""
+    """The ids of the tasks that a forbidden name would solve, by pattern.
+
+    They are used if the file does not show which task uses the name.
+    """
 
     def __hash__(self) -> int:
         return hash((self.forbidden, self.allowed, self.backdoors))
 
     def forbids(self, name: str) -> bool:
-        """Whether a name may not be used."""
+        """Return whether a name is forbidden."""
         return _longest(self.forbidden, name) > _longest(self.allowed, name)
 
     def backdoor(self, name: str) -> str | None:
-        """The backdoor that a name leads through, if it does."""
+        """Return the backdoor that a name belongs to; None if there is none."""
         return next((door for door in self.backdoors if covers(door, name)), None)
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The forbidden methods of tensors."""
+        """The names of the forbidden tensor methods."""
         start = "torch.Tensor."
         return tuple(name.removeprefix(start) for name in self.forbidden if name.startswith(start))
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A gradable unit."""
+    """A task: the smallest unit that gets points."""
 
     id: str
     title: str
     part: int
     points: float
     handout: str
-    """Number of the handout's section, such as `2.3`."""
+    """The number of the handout's section, such as `2.3`."""
     requires: tuple[str, ...]
-    """Ids of the tasks whose code this one calls."""
+    """The ids of the tasks whose code this one calls."""
     adapters: tuple[str, ...]
+    """The names of the task's adapters."""
     symbols: tuple[str, ...]
-    """What to implement, as `package.module:Name`."""
+    """The names that the student implements, as `package.module:Name`."""
     tests: tuple[str, ...]
-    """Names of the test functions, among which the points are shared equally."""
+    """The names of the test functions, which share the points equally."""
     visibility: Visibility = "visible"
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that the symbols live in, as paths from the submission's root."""
+        """The files of the symbols, as paths relative to the submission's root."""
         modules = dict.fromkeys(symbol.partition(":")[0] for symbol in self.symbols)
         return tuple(module.replace(".", "/") + ".py" for module in modules)
 
     @property
     def stem(self) -> str:
-        """The name that the task's files share: that of the module of its first symbol."""
+        """The common name of the task's files: the name of the module of its first symbol."""
         return self.symbols[0].partition(":")[0].rpartition(".")[2]
 
 
 class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """The whole assignment."""
+    """The whole rubric."""
 
     title: str
     limits: Limits
@@ -115,20 +121,20 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
 
     @cached_property
     def by_id(self) -> dict[str, Task]:
-        """The tasks under their ids."""
+        """The tasks by id."""
         return {task.id: task for task in self.tasks}
 
     @cached_property
     def bonus(self) -> frozenset[str]:
-        """The ids of the tasks whose points come on top."""
+        """The ids of the tasks whose points are bonus points."""
         parts = {part.number for part in self.parts if part.bonus}
         return frozenset(task.id for task in self.tasks if task.part in parts)
 
     def task(self, task_id: str) -> Task:
-        """Find a task.
+        """Find a task by its id.
 
         Raises:
-            RubricError: there is none of that id; the text names the nearest.
+            RubricError: no task has that id; the text names the most similar one.
         """
         if task_id in self.by_id:
             return self.by_id[task_id]
@@ -137,18 +143,18 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         raise RubricError(f"no task is called {task_id!r}; {hint}")
 
     def owners(self, file: str, function: str) -> list[Task]:
-        """The tasks that a function of the package belongs to, by one of their symbols.
+        """Find the tasks that a function of the package belongs to: those that list its symbol.
 
         Args:
-            file: the path of its file from the submission's root.
-            function: its name, with that of its class before it.
+            file: the path of its file, relative to the submission's root.
+            function: its qualified name, such as `Class.method`.
         """
         module = file.removesuffix(".py").replace("/", ".")
         symbol = f"{module}:{function.partition('.')[0]}"
         return [task for task in self.tasks if symbol in task.symbols]
 
     def required_by(self, task_id: str) -> tuple[str, ...]:
-        """The tasks that a task calls, directly or not, in the order of the rubric."""
+        """Find the tasks that a task calls, directly or not, in the order of the rubric."""
         needed: set[str] = set()
         for task in reversed(self.tasks):
             if task.id == task_id or task.id in needed:
@@ -156,7 +162,7 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         return tuple(task.id for task in self.tasks if task.id in needed)
 
     def reached_from(self, task_id: str) -> tuple[str, ...]:
-        """The tasks that call a task, directly or not, and the task itself."""
+        """Find the tasks that call a task, directly or not, and the task itself."""
         return tuple(
             task.id
             for task in self.tasks
@@ -165,7 +171,7 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
 
 
 def covers(pattern: str, name: str) -> bool:
-    """Whether a pattern of `Scratch` stands for a dotted name."""
+    """Return whether a pattern of `Scratch` matches a dotted name."""
     base = pattern.removesuffix(".*")
     return name.startswith(f"{base}.") or (name == base and pattern == base)
 
@@ -179,8 +185,8 @@ def read_rubric(file: Path = RUBRIC_FILE) -> Rubric:
 
     Raises:
         RubricError: the file is missing, is not valid TOML, has unknown or missing fields,
-            names a task twice, names a part or prerequisite that doesn't exist, or lets a task
-            that everybody needs require one of a bonus part.
+            names a task or test twice, names a part or prerequisite that doesn't exist, or lets
+            a task without bonus points require a bonus task.
     """
     try:
         rubric = msgspec.toml.decode(file.read_bytes(), type=Rubric)
@@ -209,10 +215,10 @@ def _check(rubric: Rubric) -> None:
     for pattern, names in rubric.scratch.tasks.items():
         for name in names:
             if name not in seen:
-                raise RubricError(f"scratch.tasks: {pattern!r} names the task {name!r}; none is so")
+                raise RubricError(f"scratch.tasks: {pattern!r} names {name!r}, which is no task")
 
 
 def _unique(what: str, names: Iterable[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
-            raise RubricError(f"the {what} {name!r} stands {count} times in the rubric")
+            raise RubricError(f"the rubric lists the {what} {name!r} {count} times, expected once")

@@ -1,4 +1,4 @@
-"""The scoreboard: what each test of the rubric came to, turned into points."""
+"""The scoreboard: it collects the result of each test of the rubric and computes the points."""
 
 from __future__ import annotations
 
@@ -11,22 +11,28 @@ _GRAVITY = (State.CRASHED, State.WRONG, State.NOT_STARTED, State.NOT_RUN, State.
 
 
 class Scoreboard:
-    """Collects the result of each test; what the rubric lists and nobody reported was not run."""
+    """Collects the results of tests and computes the points of tasks.
+
+    A test that the rubric lists and that has no result gets the state "not run".
+
+    Args:
+        rubric: the rubric.
+        tasks: the ids of the tasks to score; all tasks if it is empty.
+    """
 
     def __init__(self, rubric: Rubric, tasks: Collection[str] = ()) -> None:
-        """Score all tasks of the rubric, or only those named."""
         self.tasks = [task for task in rubric.tasks if not tasks or task.id in tasks]
         self._bonus = rubric.bonus
         self._results: dict[tuple[str, str], TestResult] = {}
 
     def record(self, task_id: str, result: TestResult) -> None:
-        """Take down how a test ended; of several reports of one test the first failure stays."""
+        """Record the result of a test; if there are several, the first failure is kept."""
         earlier = self._results.get((task_id, result.name))
         if earlier is None or earlier.state is State.PASSED:
             self._results[task_id, result.name] = result
 
     def result(self, layout: str) -> SuiteResult:
-        """Sum up, for a submission in the given layout."""
+        """Compute the result of the run, for a submission in the given layout."""
         return SuiteResult.of(layout, (self._task(task) for task in self.tasks))
 
     def _task(self, task: Task) -> TaskResult:

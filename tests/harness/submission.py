@@ -1,4 +1,4 @@
-"""A submission on disk: where its package and adapters are, and which lines are the student's."""
+"""A submission on disk: its folder, its layout, and the student's lines in a traceback."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class Submission:
 
     root: Path
     layout: str
-    """`ours` (adapters.py at the top) or `public` (tests/adapters.py)."""
+    """`ours` (the adapters are in adapters.py) or `public` (they are in tests/adapters.py)."""
 
     @property
     def adapters_file(self) -> Path:
-        """The file with the adapters."""
+        """The path of the file with the adapters."""
         return self.root / ("adapters.py" if self.layout == "ours" else "tests/adapters.py")
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Folders whose code is the student's."""
+        """The folders that hold the student's code."""
         return (PACKAGE,) if self.layout == "ours" else (PACKAGE, "tests")
 
     def frames(self, error: BaseException) -> tuple[Frame, ...]:
-        """The student's own lines among those that were running, the innermost last."""
+        """Find the student's own lines in the traceback of an exception, the innermost last."""
         frames = []
         for frame, line in traceback.walk_tb(error.__traceback__):
             file = Path(frame.f_code.co_filename)
@@ -46,14 +46,14 @@ class Submission:
 
 
 def locate(folder: Path) -> Submission:
-    """Find out what kind of submission a folder is.
+    """Find the layout of the submission in a folder.
 
     Raises:
-        SubmissionError: it isn't a folder, or lacks the package or the adapters file.
+        SubmissionError: `folder` is not a folder, or lacks the package or the adapters file.
     """
     root = folder.resolve()
     if not root.is_dir():
-        raise SubmissionError(f"{folder} is no folder; expected one that holds {PACKAGE}/")
+        raise SubmissionError(f"{folder} is not a folder; expected one that holds {PACKAGE}/")
     if not (root / PACKAGE).is_dir():
         raise SubmissionError(f"{folder} has no {PACKAGE}/ folder; the package goes there")
     for layout in ("ours", "public"):
@@ -66,14 +66,14 @@ def locate(folder: Path) -> Submission:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's text, and the next one where the first ends in a colon.
+    """Return the first line of an exception's text.
 
-    The exception may be of the student's own making.
+    If that line ends in a colon, the second line is added to it.
     """
     try:
         text = str(error)
-    except Exception as failure:  # noqa: BLE001 - whatever their `__str__` raises
-        text = f"(its text can't be had: {type(failure).__name__})"
+    except Exception as failure:  # noqa: BLE001 - `__str__` may be the student's own code
+        text = f"(no text: str() raised {type(failure).__name__})"
     line, *rest = text.strip().splitlines() or [""]
     if line.endswith(":") and rest:
         line = f"{line} {rest[0].strip()}"

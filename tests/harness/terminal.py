@@ -1,4 +1,4 @@
-"""What a student reads when the suite is done: what went wrong, the table, the next step."""
+"""The text at the end of a run: the failures, the table of points and the next step."""
 
 from __future__ import annotations
 
@@ -40,14 +40,18 @@ Line = tuple[str, str | None]
 
 
 def as_ascii(text: str) -> str:
-    """Write a line for a terminal that knows ASCII alone."""
+    """Write a line for a terminal that supports only ASCII."""
     return text.translate(_ASCII).encode("ascii", "replace").decode()
 
 
 def failures(result: SuiteResult, rubric: Rubric, *, everything: bool) -> Iterator[Line]:
-    """Explain what failed, task by task: a diagnosis once, and below it the tests it explains.
+    """Describe the failures of each task: each diagnosis, and below it the tests it explains.
 
-    Unless `everything`, three tests a task are shown, and one below a diagnosis.
+    Args:
+        result: the result of the run.
+        rubric: the rubric.
+        everything: whether to show all failing tests. Otherwise, a task shows one test below each
+            diagnosis, and at most three tests that no diagnosis explains.
     """
     for task in result.tasks:
         if not task.fails:
@@ -69,13 +73,13 @@ def failures(result: SuiteResult, rubric: Rubric, *, everything: bool) -> Iterat
 
 
 def _shown(task: TaskResult, *, everything: bool) -> Iterator[TestResult]:
-    """The failing tests that are shown."""
+    """Choose the failing tests that are shown; see `failures`."""
     if everything:
         yield from task.failing
         return
-    told = [d for d in task.diagnoses if words.diagnosis_lines(d, task.id)]
-    first = {d.tests[0] for d in told}
-    others = [t for t in task.failing if not any(t.name in d.tests for d in told)]
+    printed = [d for d in task.diagnoses if words.diagnosis_lines(d, task.id)]
+    first = {d.tests[0] for d in printed}
+    others = [t for t in task.failing if not any(t.name in d.tests for d in printed)]
     wanted = {test.name for test in others[:BLOCKS_PER_TASK]}
     yield from (test for test in task.failing if test.name in first | wanted)
 
@@ -85,7 +89,7 @@ def _count(tests: int) -> str:
 
 
 def table(result: SuiteResult, rubric: Rubric) -> Iterator[Line]:
-    """Show the points of every task, part by part."""
+    """Print the points of every task, part by part."""
     for part in rubric.parts:
         tasks = [task for task in result.tasks if task.part == part.number]
         if not tasks:
@@ -101,7 +105,7 @@ def table(result: SuiteResult, rubric: Rubric) -> Iterator[Line]:
 
 
 def state_text(task: TaskResult) -> str:
-    """Say in a few words how a task stands."""
+    """Describe the state of a task in a few words."""
     tests = task.counted or task.tests
     failed = [test for test in tests if test.state.failed]
     unrun = sum(test.state is State.NOT_RUN for test in tests)
@@ -118,9 +122,9 @@ def state_text(task: TaskResult) -> str:
 
 
 def next_step(result: SuiteResult, rubric: Rubric) -> str:
-    """Say what is complete, or name the first task that isn't done, and what to run.
+    """Name the first task that is not complete, and the command that runs its tests.
 
-    Where every point is earned, a second line offers the bonus.
+    If every point is earned, the text says so, and a second line names a bonus task.
     """
     task, bonus = next_task(result), result.bonus
     lines = []
@@ -136,13 +140,13 @@ def next_step(result: SuiteResult, rubric: Rubric) -> str:
 
 
 def next_task(result: SuiteResult) -> TaskResult | None:
-    """The first task that isn't done; one of a bonus only where all others are."""
+    """Return the first task that is not complete; bonus tasks come after all others."""
     waiting = [task for task in result.tasks if not task.complete]
     return min(waiting, key=lambda task: task.bonus, default=None)
 
 
 def what_to_do(task: TaskResult, rubric: Rubric, layout: str) -> str:
-    """Say what a task that isn't done waits for: "write cs336_basics/linear.py"."""
+    """Describe what to do for a task that is not complete, e.g. "write cs336_basics/linear.py"."""
     file = rubric.by_id[task.id].files[0] if layout == "ours" else "it"
     if task.state is State.NOT_STARTED:
         failures = (t.failure for t in task.tests if t.state is State.NOT_STARTED and t.failure)
@@ -167,7 +171,7 @@ def _wrapped(lines: Iterable[str]) -> Iterator[Line]:
 
 
 def _where(task: Task, layout: str) -> str:
-    """Where to mend a task, and where to read about it."""
+    """Name the files of a task and its section of the handout."""
     files = f"your code: {', '.join(task.files)} · " if layout == "ours" else ""
     return f"  {files}handout §{task.handout}"
 

@@ -1,4 +1,4 @@
-"""Words: failures and diagnoses as lines of text, for terminals and reports alike."""
+"""The wording of failures and diagnoses: lines of text for the terminal and for all reports."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from tests.harness.results import CaseNote, Diagnosis, Failure, TaskResult, Test
 
 
 def diagnosis_lines(diagnosis: Diagnosis, task: str) -> list[str]:
-    """What a student reads of a diagnosis, the important line first; none where hints are off.
+    """Write a diagnosis for a student, with the most important line first.
 
     Args:
-        diagnosis: what failing tests have in common.
+        diagnosis: a common cause of failing tests.
         task: the id of the task whose tests fail.
+
+    Returns:
+        no line if hints hide everything.
     """
     if diagnosis.task != task:
         return list(_upstream(diagnosis))
@@ -20,13 +23,13 @@ def diagnosis_lines(diagnosis: Diagnosis, task: str) -> list[str]:
     if len(diagnosis.sentences) == 1:
         lines += [f"This is what comes out when {diagnosis.sentences[0]}."]
     elif diagnosis.sentences:
-        said = "; or ".join(diagnosis.sentences)
-        lines += [f"A clue: known mistakes look like this when {said}."]
+        causes = "; or ".join(diagnosis.sentences)
+        lines += [f"A clue: known mistakes look like this when {causes}."]
     return [*lines, f"Ask yourself: {diagnosis.nudge}"] if diagnosis.nudge else lines
 
 
 def _upstream(diagnosis: Diagnosis) -> Iterator[str]:
-    """What is said where the cause lies in another task."""
+    """Write a diagnosis whose cause is in a task that this one calls."""
     if diagnosis.mistake is None:
         yield f"`{diagnosis.task}`, which this task calls, fails too: mend that first."
     elif diagnosis.nudge:
@@ -36,7 +39,7 @@ def _upstream(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def test_lines(task: TaskResult, test: TestResult) -> list[str]:
-    """What a student reads of one failing test, without what is said of several."""
+    """Write one failing test for a student; its clue is left out if a diagnosis explains it."""
     if test.failure is None:
         return []
     return failure_lines(test.failure, clue=not task.explained(test))
@@ -46,7 +49,7 @@ test_lines.__test__ = False  # type: ignore[attr-defined]
 
 
 def failure_lines(failure: Failure, *, clue: bool = True) -> list[str]:
-    """A failure as text, the important line first; lines of code stand two spaces in."""
+    """Write a failure, with the most important line first; lines of code are indented."""
     lines = [f"a clue: {failure.clue}"] if clue and failure.clue else []
     lines += [failure.headline, *failure.details]
     lines += [f"  {frame}" for frame in failure.frames]
@@ -56,6 +59,6 @@ def failure_lines(failure: Failure, *, clue: bool = True) -> list[str]:
 
 
 def case_line(case: CaseNote) -> str:
-    """Which saved case a failure describes, and how many fail."""
+    """Write the name of the saved case that a failure describes, and the number that fail."""
     others = f" · {case.failing} of {case.total} cases fail" if case.total > 1 else ""
     return f"saved case: {case.name}{others}"

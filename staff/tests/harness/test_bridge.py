@@ -155,7 +155,7 @@ def test_a_stub_of_the_glue(written: object) -> None:
 def test_only_the_glue_is_missing() -> None:
     """Catches a student who wrote the module and is told that it isn't there."""
     fake = Fake(stub("rope: handout §2.6", GLUE), written=True)
-    text = "`RotaryEmbedding` answers; fill in `run_rope` in adapters.py"
+    text = "`RotaryEmbedding` is written; fill in `run_rope` in adapters.py"
     assert finding(NotStarted, fake) == (text,)
     assert fake.calls[-1] == ("written", {"symbols": ["cs336_basics.rope:RotaryEmbedding"]})
 

@@ -95,7 +95,7 @@ def test_one_changed_byte_of_a_file(folder: Path, place: float) -> None:
     index = place if isinstance(place, int) else int(place * len(content))
     content[index] ^= 1 << random.Random(place).randrange(8)
     (folder / FILE).write_bytes(content)
-    damaged = f"{folder / FILE} is damaged: its bytes are not those that {MANIFEST} knows"
+    damaged = f"{folder / FILE} is damaged: its digest is not the one in {MANIFEST}"
     assert refusal(folder) == f"{damaged}; {MEND}"
 
 
@@ -136,7 +136,7 @@ def test_a_file_that_the_manifest_does_not_know(folder: Path) -> None:
     manifest = read_manifest(folder)
     tasks = {task: built for task, built in manifest.tasks.items() if task != "softmax"}
     (folder / MANIFEST).write_bytes(msgspec.json.encode(replace(manifest, tasks=tasks)))
-    assert f"{FILE} is damaged: its bytes are not those that {MANIFEST} knows" in refusal(folder)
+    assert f"{FILE} is damaged: its digest is not the one in {MANIFEST}" in refusal(folder)
 
 
 def test_another_format(folder: Path) -> None:
@@ -174,7 +174,7 @@ def test_pytest_stops_at_a_damaged_file(folder: Path) -> None:
     run = run_suite("--submission=staff/solution", f"--cases={folder}")
     assert run.status == 4
     assert [line for line in run.text.splitlines() if line.strip()][-1] == (
-        f"ERROR: {folder / FILE} is damaged: its bytes are not those that {MANIFEST} knows; {MEND}"
+        f"ERROR: {folder / FILE} is damaged: its digest is not the one in {MANIFEST}; {MEND}"
     )
     assert "Traceback" not in run.text
     assert "/ 30" not in run.text

@@ -16,7 +16,7 @@ X = torch.tensor([[0.5, -1.0, 2.0, 3.5], [1.5, 0.25, -0.75, 4.0], [2.5, -3.0, 0.
     [
         (torch.zeros_like(X), "every value is zero"),
         (-X, "every value has the wrong sign"),
-        (X.abs(), "right up to the sign of some values"),
+        (X.abs(), "some values have the wrong sign, and all are right without their signs"),
         (X * 4, "every value is 4 × too large, and √d_model is 4"),
         (X / 16, "every value is 16 × too small, and d_model is 16"),
         (X * 1.3, "every value is 1.3 × too large"),
@@ -25,22 +25,24 @@ X = torch.tensor([[0.5, -1.0, 2.0, 3.5], [1.5, 0.25, -0.75, 4.0], [2.5, -3.0, 0.
         (X.log_softmax(-1), "this is the logarithm of the softmax of the right answer"),
         (
             X[:, [0, 2, 1, 3]],
-            "right after regrouping the features: adjacent pairs against two halves",
+            "the answer is right if the features are regrouped: "
+            "adjacent pairs were taken for two halves, or two halves for adjacent pairs",
         ),
         (
             torch.cat([X[:1], X[1:] + torch.randn(2, 4)]),
-            "right at position 0, wrong from position 1 on: "
+            "the answer is right at position 0 and wrong at every later position: "
             "look at positions, or at the causal mask",
         ),
         (
             torch.cat([X[:2] * 3 - 1, X[2:]]),
-            "right at the last position, wrong before it: does the future leak into the past?",
+            "the answer is right at the last position and wrong at every earlier position: "
+            "does the future leak into the past?",
         ),
-        (X.flip(-1), "all the right values are there, in the wrong places"),
+        (X.flip(-1), "all the right values are there, but in the wrong order"),
         (
             X + torch.tensor([0.0, 0.003, -0.002, 0.001]),
-            "right to 3 digits of the largest value: "
-            "computed in half precision, or a slightly wrong constant?",
+            "the answer is right to 3 digits of the largest value: "
+            "is it computed in half precision, or is a constant slightly wrong?",
         ),
     ],
 )
@@ -52,7 +54,7 @@ def test_each_clue(got: Tensor, clue: str) -> None:
 def test_axes_of_a_square() -> None:
     """Catches a transposed square, whose shape is right, that gets no clue."""
     square = X[:, :3]
-    assert "right after exchanging axes 0 and 1" in clues_of(square.T, square, {})
+    assert "the answer is right if axes 0 and 1 are swapped" in clues_of(square.T, square, {})
 
 
 def test_head_width_is_a_known_factor() -> None:
@@ -62,9 +64,9 @@ def test_head_width_is_a_known_factor() -> None:
 
 
 def test_rounding_is_no_sign() -> None:
-    """Catches an answer that is right to four digits and is called right up to the sign."""
+    """Catches an answer that is right to four digits and gets a clue about signs."""
     nearly = X * torch.tensor([1.0, 1.00005, 1.0, 0.99998])
-    assert [clue[:17] for clue in clues_of(nearly, X, {})] == ["right to 4 digits"]
+    assert [clue[:31] for clue in clues_of(nearly, X, {})] == ["the answer is right to 4 digits"]
 
 
 def test_no_clue_for_noise() -> None:

@@ -38,7 +38,7 @@ def test_layouts(tmp_path: Path) -> None:
     assert (public.layout, public.adapters_file.name) == ("public", "adapters.py")
     assert locate(SOLUTION).layout == locate(ROOT).layout == "ours"
     for folder, text in (
-        (tmp_path / "none", "is no folder; expected one that holds cs336_basics/"),
+        (tmp_path / "none", "is not a folder; expected one that holds cs336_basics/"),
         (tmp_path, "has no cs336_basics/ folder; the package goes there"),
         (FOLDER, "has no cs336_basics/ folder; the package goes there"),
     ):
@@ -90,7 +90,7 @@ FAILURES = {
     "no text": (
         EVERY,
         "class E(Exception):\n    def __str__(self):\n        return 1\nraise E",
-        f"E in {EVERY}, line 4: (its text can't be had: TypeError)",
+        f"E in {EVERY}, line 4: (no text: str() raised TypeError)",
     ),
     "surrogate": (
         EVERY,

@@ -133,9 +133,10 @@ def test_only_the_glue_is_missing(runs: dict[str, Run]) -> None:
     """Catches a student whose module works and who is told to write it."""
     run = runs["glue"]
     assert run.status == 1
-    assert "`RotaryEmbedding` answers; fill in `run_rope` in adapters.py" in run.text
+    assert "`RotaryEmbedding` is written; fill in `run_rope` in adapters.py" in run.text
     step = (
-        "Next: linear · handout §2.1 · `Linear` answers; fill in `run_linear` in adapters.py, then"
+        "Next: linear · handout §2.1 · "
+        "`Linear` is written; fill in `run_linear` in adapters.py, then"
     )
     assert step in run.text
     assert points(run, "rope")[0] == "○"

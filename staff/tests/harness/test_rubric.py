@@ -40,8 +40,8 @@ REFUSED = {
     "wrong type": (RUBRIC.replace("= 2", '= "2"'), r"Expected `float`, got `str` .*points"),
     "unknown visibility": (RUBRIC + 'visibility = "secret"', "Invalid enum value 'secret'"),
     "no TOML": (RUBRIC + "[[", "^assignment.toml is not a rubric: "),
-    "task twice": (RUBRIC + TASK, "^the task 'one' stands 2 times in the rubric$"),
-    "test twice": (RUBRIC.replace("test_b", "test_a"), "^the test 'one: test_a' stands 2 times in"),
+    "task twice": (RUBRIC + TASK, "^the rubric lists the task 'one' 2 times, expected once$"),
+    "test twice": (RUBRIC.replace("test_b", "test_a"), "lists the test 'one: test_a' 2 times"),
     "no such part": (
         RUBRIC.replace("part = 1", "part = 2"),
         "'one' belongs to part 2, which has no",
@@ -56,7 +56,7 @@ REFUSED = {
     ),
     "no such task of a name": (
         RUBRIC.replace("[[parts]]", "") + "[scratch.tasks]\n'torch.nn.Linear' = ['linear']",
-        "^scratch.tasks: 'torch.nn.Linear' names the task 'linear'; none is so$",
+        "^scratch.tasks: 'torch.nn.Linear' names 'linear', which is no task$",
     ),
     "requires a later task": (RUBRIC.replace("[]", '["two"]') + SECOND, "'one' requires 'two', wh"),
 }
