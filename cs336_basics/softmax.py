@@ -7,6 +7,8 @@ from torch import Tensor
 def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
     """`exp(x_i) / Σ_j exp(x_j)` along the axis `dim`; every slice along it sums to one.
 
-    Finite for finite inputs of any size. The input is left as it was.
+    Finite for finite inputs of any size. The result has the dtype of `x`; half precision is
+    computed in float32. The input is left as it was (Goodfellow, Bengio & Courville 2016,
+    sections 4.1 and 6.2.2.3).
     """
     raise NotImplementedError("softmax: handout §2.7")

@@ -1,6 +1,5 @@
 """AdamW: steps of a size that suits each parameter, and weight decay beside them."""
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -81,11 +80,9 @@ def _update(parameter: Tensor, state: dict[str, Any], group: dict[str, Any]) -> 
     gradient, lr, (beta1, beta2) = parameter.grad, group["lr"], group["betas"]
     m, v = state["first_moment"], state["second_moment"]
     state["step"] += 1
-    m.lerp_(gradient, 1 - beta1)
+    m.mul_(beta1).add_(gradient, alpha=1 - beta1)
     v.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-    # Both corrections go into the two numbers of the step: no tensor is divided by them.
-    correction1 = 1 - beta1 ** state["step"]
-    correction2 = math.sqrt(1 - beta2 ** state["step"])
-    root = v.sqrt().add_(group["eps"] * correction2)
+    m_hat = m / (1 - beta1 ** state["step"])
+    v_hat = v / (1 - beta2 ** state["step"])
     parameter.mul_(1 - lr * group["weight_decay"])
-    parameter.addcdiv_(m, root, value=-lr * correction2 / correction1)
+    parameter.addcdiv_(m_hat, v_hat.sqrt() + group["eps"], value=-lr)

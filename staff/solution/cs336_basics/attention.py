@@ -24,14 +24,14 @@ def scaled_dot_product_attention(
     axes broadcast against those of Q, K and V. A query that may attend to nothing gives zeros, and
     its gradients are zeros too (Vaswani et al. 2017, eq. 1).
     """
-    scale = math.sqrt(Q.shape[-1])
-    scores = einsum(Q / scale, K, "... queries d_k, ... keys d_k -> ... queries keys")
+    scores = einsum(Q, K, "... queries d_k, ... keys d_k -> ... queries keys")
+    scores = scores / math.sqrt(Q.shape[-1])
     if mask is None:
         return softmax(scores, dim=-1) @ V
+    # A softmax over nothing is NaN: a blind query sees everything, and its result is set to zeros.
     blind = ~mask.any(dim=-1, keepdim=True)
-    bias = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~(mask | blind), -math.inf)
-    scores = scores + bias
-    return (softmax(scores, dim=-1) @ V).masked_fill(blind, 0.0)
+    scores = torch.where(mask | blind, scores, -math.inf)
+    return torch.where(blind, 0.0, softmax(scores, dim=-1) @ V)
 
 
 class MultiHeadSelfAttention(nn.Module):
@@ -88,12 +88,10 @@ class MultiHeadSelfAttention(nn.Module):
             IndexError: with `rope`, a position is `max_seq_len` or greater.
         """
         seq = x.shape[-2]
-        in_proj = torch.cat([self.q_proj.weight, self.k_proj.weight, self.v_proj.weight])
-        Q, K, V = rearrange(
-            x @ in_proj.T,
-            "... seq (qkv heads d_head) -> qkv ... heads seq d_head",
-            qkv=3,
-            heads=self.num_heads,
+        Q, K, V = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        Q, K, V = (
+            rearrange(part, "... seq (heads d_head) -> ... heads seq d_head", heads=self.num_heads)
+            for part in (Q, K, V)
         )
         if self.rope is not None:
             if token_positions is None:

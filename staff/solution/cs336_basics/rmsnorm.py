@@ -36,4 +36,4 @@ class RMSNorm(nn.Module):
         """Normalise the last axis, whatever axes come before it."""
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         root_mean_square = torch.sqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
-        return (wide * root_mean_square.reciprocal() * self.weight).to(x.dtype)
+        return (wide / root_mean_square * self.weight).to(x.dtype)
