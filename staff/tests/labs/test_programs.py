@@ -65,7 +65,7 @@ def test_a_folder_that_is_no_submission(
     with pytest.raises(SystemExit) as end:
         lab("positions", of=tmp_path / "nowhere")
     assert end.value.code == 2
-    assert "nowhere is no folder" in capsys.readouterr().err
+    assert "nowhere is not a folder" in capsys.readouterr().err
 
 
 def test_a_module_that_is_missing(lab: RunLab, tmp_path: Path) -> None:

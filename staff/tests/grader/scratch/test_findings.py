@@ -25,7 +25,7 @@ def test_the_task_of_a_place(tmp_path: Path) -> None:
     """Catches a finding that is put down to another task than the one whose code it stands in."""
     patched([], SOLUTION, tmp_path / "s")
     file = tmp_path / "s/cs336_basics/attention.py"
-    text = file.read_text().replace("(softmax(", "(torch.softmax(")
+    text = file.read_text().replace("0.0, softmax(", "0.0, torch.softmax(")
     helper = "\n\ndef _helper(x):\n    return torch.nn.functional.silu(x)\n"
     file.write_text(text + helper)
     adapters = (tmp_path / "s/adapters.py").read_text()
