@@ -6,9 +6,7 @@ them. Both judge the suite: every mistake must lose points, and every alternate 
 
 This entry has one edit, in the first file that the rubric names for the task:
 
-    [[mistake]]
-    id = "rmsnorm-axis-not-kept"
-    shows = "value"
+    [rmsnorm-axis-not-kept]
     sentence = "the mean loses its axis, so that the division matches tokens with features"
     nudge = "What is the shape of your mean, and which axes of x is it matched with?"
     find = "wide.square().mean(dim=-1, keepdim=True)"
@@ -16,6 +14,6 @@ This entry has one edit, in the first file that the rubric names for the task:
 
 `symbol = "RMSNorm.forward"` with `body`, in place of `find` and `replace`, replaces the body of a
 function. `file = "cs336_basics/config.py"` beside `find` names another file, and so does
-`symbol = "cs336_basics.config:read_config"`. Several edits are written as `[[mistake.edits]]`
-tables.
+`symbol = "cs336_basics.config:read_config"`. Several edits are written as
+`[[rmsnorm-axis-not-kept.edits]]` tables.
 """

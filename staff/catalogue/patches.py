@@ -1,9 +1,9 @@
 """Patches: small named edits that make the solution wrong, or write it differently.
 
 A patch is data, so that a person can read the changed code beside the original code. Each file of
-the catalogue is named after a task and holds its patches. An entry leaves out what is the same
-everywhere: an edit without `file` is in the first file of the task, and an entry with one edit has
-the fields of the edit itself.
+the catalogue is named after a task and holds its patches, each in a table that has the patch's id.
+An entry leaves out what is the same for most: an edit without `file` is in the first file of the
+task, an entry with one edit has the fields of the edit itself, and a mistake shows in values.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ def load_mistakes(folder: Path = FOLDER / "mistakes") -> tuple[Mistake, ...]:
     """
     return tuple(
         Mistake(
-            id=entry.id,
+            id=name,
             task=task,
             shows=entry.shows,
             sentence=entry.sentence,
             nudge=entry.nudge,
             edits=edits,
         )
-        for task, entry, edits in _read(folder, "mistake", _MistakeEntry)
+        for task, name, entry, edits in _read(folder, _MistakeEntry)
     )
 
 
@@ -82,8 +82,8 @@ def load_alternates(folder: Path = FOLDER / "alternates") -> tuple[Alternate, ..
         PatchError: a file is not as it should be, or an id occurs twice.
     """
     return tuple(
-        Alternate(id=entry.id, task=task, sentence=entry.sentence, edits=edits)
-        for task, entry, edits in _read(folder, "alternate", _Entry)
+        Alternate(id=name, task=task, sentence=entry.sentence, edits=edits)
+        for task, name, entry, edits in _read(folder, _Entry)
     )
 
 
@@ -150,45 +150,41 @@ class _WrittenEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class _Entry(_WrittenEdit, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A patch as its file writes it, with one edit in the entry itself or several in `edits`."""
 
-    id: str
     sentence: str
     edits: tuple[_WrittenEdit, ...] = ()
 
 
 class _MistakeEntry(_Entry, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    shows: Literal["value", "property", "error"]
+    shows: Literal["value", "property", "error"] = "value"
     nudge: str
 
 
 def _read(
-    folder: Path, heading: str, kind: type[_AnyEntry]
-) -> list[tuple[str, _AnyEntry, tuple[Edit, ...]]]:
+    folder: Path, kind: type[_AnyEntry]
+) -> list[tuple[str, str, _AnyEntry, tuple[Edit, ...]]]:
+    """Return the task, the id, the entry and the edits of every patch."""
     rubric, found = read_rubric(), []
     for path in sorted(folder.glob("*.toml")):
         if path.stem not in rubric.by_id:
             raise PatchError(f"{path.name}: its name must be that of a task")
         default = rubric.task(path.stem).files[0]
-        for number, fields in enumerate(_tables(path, heading), 1):
+        for name, fields in _tables(path).items():
             try:
                 entry = msgspec.convert(fields, kind)
-                found.append((path.stem, entry, _edits(entry, default)))
+                found.append((path.stem, name, entry, _edits(entry, default)))
             except ValueError as error:
-                name = fields.get("id", f"{heading} {number}")
                 raise PatchError(f"{name}: {path.name}: {error}") from error
-    for name, count in Counter(entry.id for _, entry, _ in found).items():
+    for name, count in Counter(name for _, name, _, _ in found).items():
         if count > 1:
             raise PatchError(f"{name}: this id is found {count} times")
     return found
 
 
-def _tables(path: Path, heading: str) -> list[dict[str, object]]:
+def _tables(path: Path) -> dict[str, object]:
     try:
-        content = msgspec.toml.decode(path.read_bytes(), type=dict[str, list[dict[str, object]]])
+        return msgspec.toml.decode(path.read_bytes(), type=dict[str, object])
     except ValueError as error:
         raise PatchError(f"{path.name}: {error}") from error
-    if set(content) != {heading}:
-        raise PatchError(f"{path.name}: it must hold [[{heading}]] tables and nothing else")
-    return content[heading]
 
 
 def _edits(entry: _Entry, default: str) -> tuple[Edit, ...]:

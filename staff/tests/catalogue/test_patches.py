@@ -10,13 +10,12 @@ from staff.paths import SOLUTION
 from tests.harness.rubric import read_rubric
 
 HEAD = """
-[[alternate]]
-id = "other"
+[other]
 sentence = "written otherwise"
 """
 FIND = 'find = "a"\nreplace = "b"\n'
 BODY = 'symbol = "lines"\nbody = "return 1"\n'
-TABLE = "[[alternate.edits]]\n"
+TABLE = "[[other.edits]]\n"
 FIRST = "cs336_basics/train_bpe.py"
 EITHER = "an edit has either find (not empty) and replace, or symbol and body"
 OMIT = f"{FIRST} is the first file of the task: leave it out"
@@ -60,7 +59,7 @@ def test_what_is_left_out_comes_from_the_rubric(tmp_path: Path) -> None:
         BODY.replace("lines", "cs336_basics.pretokenization:Heap.pop"),
     )
     entries = HEAD + FIND, HEAD.replace("other", "body") + BODY, HEAD.replace("other", "four")
-    tables = "".join(TABLE + edit for edit in (FIND, BODY, *others))
+    tables = "".join(TABLE.replace("other", "four") + edit for edit in (FIND, BODY, *others))
     (tmp_path / "train_bpe.toml").write_text("".join(entries) + tables)
     text, body, four = load_alternates(tmp_path)
     assert (text.id, text.task) == ("other", "train_bpe")
@@ -88,13 +87,13 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
     texts = {
         "rope.toml": ("a = ", r"^rope.toml: Invalid value"),
         "softmax.toml": (
-            HEAD + FIND,
-            r"^softmax.toml: it must hold \[\[mistake\]\] tables and not",
+            "other = 3\n",
+            "^other: softmax.toml: Expected `object`, got `int`$",
         ),
         "sofmax.toml": (HEAD + FIND, "^sofmax.toml: its name must be that of a task$"),
         "silu.toml": (
-            '[[mistake]]\nsentence = "no id"\n',
-            "^mistake 1: silu.toml: Object missing ",
+            '[other]\nsentence = "no question"\n',
+            "^other: silu.toml: Object missing required field `nudge`",
         ),
     }
     for number, (name, (text, message)) in enumerate(texts.items()):
@@ -103,7 +102,8 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
         (folder / name).write_text(text)
         with pytest.raises(PatchError, match=message):
             load_mistakes(folder)
-    (tmp_path / "rope.toml").write_text((HEAD + FIND) * 2)
+    for name in ("rope", "silu"):
+        (tmp_path / f"{name}.toml").write_text(HEAD + FIND)
     with pytest.raises(PatchError, match=r"^other: this id is found 2 times$"):
         load_alternates(tmp_path)
 
