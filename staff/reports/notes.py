@@ -14,7 +14,7 @@ def notes(grade: Grade) -> list[str]:
         effect = "its tasks get no points" if grade.policy == "enforce" else "a person decides"
         lines += [f"Not from scratch ({effect}; the handout lists what may be used):"]
         lines += [*_some([str(finding) for finding in grade.scratch]), ""]
-    left_out = [entry for entry in grade.left_out if not entry.why.startswith("is not needed")]
+    left_out = [entry for entry in grade.left_out if entry.noteworthy]
     if left_out:
         lines += ["Not used:", *_some([f"{entry.name} {entry.why}" for entry in left_out]), ""]
     return lines

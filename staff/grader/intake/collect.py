@@ -33,6 +33,7 @@ _MAX_LEFT_OUT = 200
 _ADAPTERS = ("adapters.py", "tests/adapters.py")
 _JUNK = ("__MACOSX", "__pycache__")
 _PACKED = (".zip", ".tar", ".gz", ".tgz", ".xz", ".txz", ".bz2", ".7z", ".rar")
+_UNNEEDED = "is not needed by the package or the adapters"
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +42,8 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     why: str
     """The reason, as the rest of a sentence that begins with the name."""
+    noteworthy: bool = True
+    """Whether a report lists it. Nobody expects a use for the other files, such as notes."""
 
 
 def take(source: Source, folder: Path) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
@@ -246,7 +249,7 @@ def _left_out(name: str, what: str) -> LeftOut:
     """Make the entry for a file or folder that is not used, with the reason."""
     last = name.rpartition("/")[2]
     stem = last.removesuffix(".py")
-    why = "is not needed by the package or the adapters"
+    why = _UNNEEDED
     if last.endswith(".pth") or stem in ("sitecustomize", "usercustomize"):
         why = "would run at Python's start"
     elif (last.endswith(".py") or what == FOLDER) and "/" not in name and installed(stem):
@@ -257,7 +260,8 @@ def _left_out(name: str, what: str) -> LeftOut:
         why = "is configuration, and the grader brings its own"
     elif what not in (FILE, FOLDER):
         why = f"is {what}"
-    return LeftOut(name=printable(name) + ("/" if what == FOLDER else ""), why=why)
+    shown = printable(name) + ("/" if what == FOLDER else "")
+    return LeftOut(name=shown, why=why, noteworthy=why != _UNNEEDED)
 
 
 def _make_folder(folder: Path) -> None:

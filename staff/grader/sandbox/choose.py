@@ -122,23 +122,23 @@ def _trial(backend: str) -> str | None:
                 enter(plan, folder)
                 if backend == "bwrap":
                     _find_worker_in_bwrap(plan, folder / "scratch", writer)
-                os.write(writer, b"works")
+                os._exit(0)
             except BaseException as error:  # noqa: BLE001 - it becomes a text, in a child that ends
                 os.write(writer, str(error).encode()[:200])
             finally:
-                os._exit(0)
+                os._exit(1)
         os.close(writer)
-        os.waitpid(pid, 0)
+        _, status = os.waitpid(pid, 0)
         with os.fdopen(reader, "rb") as pipe:
-            reply = pipe.read(1000).decode("utf-8", "replace")
-    return None if reply.endswith("works") else reply.partition("\n")[0] or "the trial was killed"
+            reason, _, _ = pipe.read(1000).decode("utf-8", "replace").partition("\n")
+    return None if status == 0 else reason or "the trial was killed"
 
 
 def _find_worker_in_bwrap(plan: Confinement, scratch: Path, writer: int) -> None:
-    """Run a Python in bubblewrap that prints `works` if it finds the worker; does not return."""
+    """Run a Python in bubblewrap whose exit status is 0 if it finds the worker; never return."""
     for fd in (1, 2):
         os.dup2(writer, fd)
     wire = "staff.grader.worker.wire"
-    look = f"import importlib.util as u; print(end='works' * bool(u.find_spec({wire!r})))"
+    look = f"import importlib.util as u, sys; sys.exit(u.find_spec({wire!r}) is None)"
     command = bwrap.command(plan, [sys.executable, "-I", "-c", look], scratch)
     os.execv(command[0], command)

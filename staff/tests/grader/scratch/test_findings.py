@@ -105,7 +105,8 @@ def test_what_follows(tmp_path: Path) -> None:
     assert run.result is not None
     assert taken.run.result is not None
     assert taken.run.result.earned == run.result.earned - RUBRIC.task("softmax").points
-    left = (LeftOut(name="conftest.py", why="is a test"), LeftOut(name="a", why="is not needed"))
+    noted = LeftOut(name="conftest.py", why="is a test")
+    left = (noted, LeftOut(name="a", why="is not needed", noteworthy=False))
     grade = Grade(submission="ada", run=run, fixtures="f", left_out=left, scratch=found)
     write_grade(grade, tmp_path / "grade.json")
     assert read_grade(tmp_path / "grade.json") == grade
