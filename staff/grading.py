@@ -89,6 +89,9 @@ def _draw(cases: Path, seed: str, listener: Listener) -> Path:
     cases.mkdir(0o700)  # it holds the answers, and every user may enter the folder above it
     files, unchanged = fresh_files(FIXTURES, seed)
     for case in unchanged:
-        listener.say(f"{case}: no fresh case had enough headroom, so the saved case is used")
+        listener.say(
+            f"{case}: in every fresh case the solution came too close to the limit; "
+            "the saved case is used"
+        )
     write_files(files, cases)
     return cases

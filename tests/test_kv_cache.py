@@ -111,7 +111,7 @@ def test_cache_keeps_the_dtype(adapters, draw):
         check(bool(output.isfinite().all()), f"weights of {dtype} give NaN or infinity")
     model = {name: arguments[name] for name in (*SIZES, "token_ids")}
     logits = adapters.probe("part", adapter="run_causal_lm", index=0, weights=weights, **model)
-    why = "with float64 weights the logits are those of `run_causal_lm` to a few digits alone"
+    why = "with float64 weights the logits differ from those of `run_causal_lm` after a few digits"
     check_close(output, logits, why, limit=1e-4)
 
 

@@ -55,7 +55,8 @@ def test_cosine_is_symmetric(adapters):
     rates = adapters.probe("schedule", iterations=list(range(10, 31)), **arguments)
     sums = rates + rates.flip(0)
     ones = torch.ones(21, dtype=torch.float64)
-    check_close(sums, ones, "rates at mirrored places don't sum to the highest plus the lowest")
+    why = "rates k steps after the cosine's start and k before its end don't sum to max + min"
+    check_close(sums, ones, why)
     falls = rates[:-1] - rates[1:]
-    check(bool((falls > 0).all()), "the rate does not fall all the way down the cosine")
+    check(bool((falls > 0).all()), "the rate does not fall at every step of the cosine")
     check(bool(falls.argmax() in (9, 10)), "the rate does not fall fastest half-way")

@@ -92,8 +92,10 @@ def test_tables_grow(adapters, draw):
             inputs=[second, second, starts[1]],
         )
         expected = rotated_halves(second, torch.arange(lengths[1]) + starts[1])
-        before = f"after {lengths[0]} tokens from position {starts[0]} on"
-        why = f"{before}, {lengths[1]} tokens from position {starts[1]} on are rotated wrongly"
+        calls = (
+            f"{n} tokens that start at {start}" for n, start in zip(lengths, starts, strict=True)
+        )
+        why = "the second of two calls is wrong ({}, then {})".format(*calls)
         check_close(seen["output"][0], expected, why, dtype=torch.float32)
     x = draw.normal(1, 1, 2, 6)
     seen = adapters.probe("module", symbol=HALF_SPLIT, arguments=given, inputs=[x, x])

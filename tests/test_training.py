@@ -270,9 +270,8 @@ def test_validation_on_held_out_tokens(adapters):
         rows = {tuple(row) for row in call["ids"].tolist()}
         check_equal(rows, {tuple(held_out[:-1].tolist())}, "a validation sees other ids")
     steps = [step for step, row in sorted(run["metrics"].items()) if "validation_loss" in row]
-    check_equal(
-        steps, [2, 4, 5], "with validate_every 2 and 5 steps, others have a validation_loss"
-    )
+    why = "with validate_every=2 and steps=5, other steps have a validation_loss"
+    check_equal(steps, [2, 4, 5], why)
     for step in steps:
         arguments = {"weights": path_of(run)[step], "ids": held_out[:-1].unsqueeze(0)}
         logits = adapters.probe("logits_of_weights", symbol=LM, config=CONFIG, **arguments)
@@ -363,10 +362,12 @@ def test_program(adapters):
 
     for form, fields in (("toml", {}), ("json", {"data_dtype": "uint32"})):
         seen = program(form, **fields)
-        check_equal(seen["status"], 0, f"told by a .{form} file, the program ends with a status")
-        check_equal(seen["csv"], run["csv"], f"told by a .{form} file, the program measures others")
+        check_equal(seen["status"], 0, f"with a .{form} config the exit status is wrong")
+        why = f"with a .{form} config the curve differs from that of `run_training`"
+        check_equal(seen["csv"], run["csv"], why)
     wrong = program("toml", stepz=3)
-    check_equal(wrong["status"], 2, "told of a field stepz, the program ends with another status")
+    check_equal(wrong["status"], 2, "with an unknown field `stepz` the exit status is wrong")
     said = wrong["said"].strip().splitlines()
-    check(len(said) == 1, f"told of a field stepz, the program says {len(said)} lines, not one")
-    check("stepz" in said[0], "told of a field stepz, the program does not name it")
+    why = f"with an unknown field `stepz` the program writes {len(said)} lines, expected one"
+    check(len(said) == 1, why)
+    check("stepz" in said[0], "the program does not name the unknown field `stepz`")

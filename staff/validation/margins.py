@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from labs.drawing import GREEN, GREY, INK, RED, write
 from staff.validation.audit import Audit, CaseMargins
 
+_RIGHT, _WRONG = "the right answer with the largest error", "the mistake with the smallest error"
 _FLOOR = 1e-3
 """An error below this share of the limit is drawn at the left edge."""
 _CEILING = 1e7
@@ -54,9 +55,9 @@ def _cases(cases: Sequence[CaseMargins]) -> list[_Row]:
 
 
 def _tasks(audit: Audit) -> list[_Row]:
-    """Make one row for each task, with its worst right answer and its hardest mistake to catch.
+    """Make one row for each task: the largest error of a right answer, the smallest of a mistake.
 
-    The error of a mistake is the one in the case that shows it best.
+    The error of a mistake is its error in the case that shows it best.
     """
     rows = []
     for task in dict.fromkeys(case.task for case in audit.cases):
@@ -78,11 +79,11 @@ def _figure(rows: Sequence[_Row], how: str) -> Figure:
     right = [min(max(row.right, _FLOOR), _CEILING) for row in rows]
     wrong = [(min(row.wrong, _CEILING), i) for i, row in enumerate(rows) if row.wrong]
     axes.hlines(heights, right, 1.0, color=GREEN, lw=1, alpha=0.4)
-    axes.scatter(right, heights, s=16, color=GREEN, label="worst right answer", zorder=3)
+    axes.scatter(right, heights, s=16, color=GREEN, label=_RIGHT, zorder=3)
     axes.axvline(1.0, color=INK, lw=1.2, label="limit")
     errors, caught = [error for error, _ in wrong], [i for _, i in wrong]
     axes.hlines(caught, 1.0, errors, color=RED, lw=1, alpha=0.3)
-    axes.scatter(errors, caught, s=16, color=RED, label="nearest mistake", zorder=3)
+    axes.scatter(errors, caught, s=16, color=RED, label=_WRONG, zorder=3)
     axes.set(xscale="log", xlim=(_FLOOR * 0.7, _CEILING * 1.5), ylim=(len(rows), -1))
     axes.set_yticks(heights, [row.name for row in rows], fontsize=8, color=INK)
     axes.tick_params(length=0)

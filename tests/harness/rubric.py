@@ -95,7 +95,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     symbols: tuple[str, ...]
     """The names that the student implements, as `package.module:Name`."""
     tests: tuple[str, ...]
-    """The names of the test functions, which share the points equally."""
+    """The names of the test functions; those that count share the points equally."""
     visibility: Visibility = "visible"
 
     @property

@@ -30,7 +30,7 @@ class Backend:
 
 
 _LIMITS = "limits on CPU, time, memory, processes, open files, file size and output"
-_CALLS = "no system calls that a submission does not need (seccomp)"
+_CALLS = "none of the system calls that a submission never needs (seccomp)"
 _ALL = (
     "no access to the tests, the saved cases, results, other submissions or home folders",
     "read-only Python environment, private scratch folder of bounded size",

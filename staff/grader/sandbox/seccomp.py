@@ -1,4 +1,6 @@
-"""A seccomp filter: the kernel refuses the system calls that a submission does not need.
+"""A seccomp filter: the kernel refuses some system calls that no submission needs.
+
+The calls below are refused; all others are allowed.
 
 The other protections work without it. The filter closes what they leave open: further namespaces
 (which would bring privileges, and memory that no limit counts), networks outside any namespace

@@ -42,7 +42,7 @@ def test_a_finished_batch_is_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"seed": 1}', b"\xff"])
 def test_a_damaged_record_begins_anew(tmp_path: Path, content: bytes) -> None:
-    """Catches a traceback for a `batch.json` that a full disk has cut."""
+    """Catches a traceback for a `batch.json` that is incomplete, because a disk was full."""
     (tmp_path / "batch.json").write_bytes(content)
     assert not begin(tmp_path, FRESH)[1]
 

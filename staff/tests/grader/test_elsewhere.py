@@ -41,7 +41,7 @@ needs_mounts = pytest.mark.skipif(not _may_mount(), reason="no mount namespaces 
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Elsewhere]:
-    """A checkout elsewhere; a whole submission and an empty one, both with odd names."""
+    """Copy the checkout to another folder, with the solution and the stubs under odd names."""
     with elsewhere((FOR_ALL or pythons())[0]) as found:
         shutil.copytree(SOLUTION, found.work / ADA)
         stubs = found.work / EVE

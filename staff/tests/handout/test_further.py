@@ -49,7 +49,7 @@ def test_batch_norm() -> None:
 
 
 def test_relu_feed_forward() -> None:
-    """Catches numbers that the matrices of the example do not give."""
+    """Catches numbers of the handout's example that do not follow from its matrices."""
     x = torch.tensor([1.0, 2.0])
     w1 = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]])
     w2 = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]])

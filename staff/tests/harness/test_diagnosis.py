@@ -173,14 +173,14 @@ def test_how_much_is_said(hints: Hints, diagnosis: Diagnosis) -> None:
 
 @pytest.mark.parametrize(("hints", "clue"), [("full", "zero"), ("nudge", None), ("off", None)])
 def test_hints_keep_clues_back(hints: Hints, clue: str | None) -> None:
-    """Catches a clue that reaches a student who is to see less than everything."""
+    """Catches a clue that is shown although the hints are `nudge` or `off`."""
     (test,) = explained("rmsnorm", {"rmsnorm": "zero"}, {}, {}, hints).tests
     assert test.failure == failure("got 1", clue=clue)
 
 
 @pytest.mark.parametrize("hints", ["off", "nudge", "full"])
 def test_how_much_a_picture_shows(hints: Hints) -> None:
-    """Catches expected numbers in a picture of a student who is to see less than everything."""
+    """Catches a picture that shows expected numbers although the hints are `nudge` or `off`."""
     whole = picture_of("case", torch.zeros(2, 2), torch.ones(2, 2), 1.0)
     assert whole is not None
     why = failure("got 1", picture=whole)

@@ -102,7 +102,7 @@ def test_an_explanation() -> None:
 
 
 def test_only_three_blocks_a_task_unless_asked() -> None:
-    """Catches a first screen that scrolls away, and a count of what was left out that is off."""
+    """Catches more than three blocks for a task, and a wrong number in "… and N more"."""
     result = suite_result(failing(5))
     assert "  … and 2 more: pytest --task=second" in lines(result)
     assert sum(line.startswith("second · ") for line in lines(result)) == 3
@@ -117,7 +117,7 @@ def failing(count: int, *diagnoses: Diagnosis) -> TaskResult:
 
 
 def test_one_diagnosis_above_the_tests_it_explains() -> None:
-    """Catches a cause that is repeated for each test, or one that hides a test of another cause."""
+    """Catches a cause that is printed for each test, or that hides a test it does not explain."""
     cause = Diagnosis(tests=("t0", "t1", "t2"), task="second", sentences=("x",), nudge="Why?")
     block = lines(suite_result(failing(4, cause)))
     assert block == [

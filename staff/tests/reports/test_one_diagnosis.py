@@ -82,7 +82,7 @@ def test_eleven_tests_of_one_cause(report: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("report", REPORTS)
 def test_two_tasks_of_one_cause(report: str, tmp_path: Path) -> None:
-    """Catches a task that isn't told its cause, or is asked again the question of another task."""
+    """Catches a report without the cause of a second task, or with the same question twice."""
     said = REPORTS[report](explained(2), tmp_path)
     assert said.count(SENTENCE) == 2
     assert said.count(NUDGE) == (2 if report == "grade.json" else 1)

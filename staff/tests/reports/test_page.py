@@ -52,7 +52,7 @@ class Document(HTMLParser):
             self._open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take down a tag without content."""
+        """Record a tag that has no content."""
         self.tags.append(tag)
         self.attributes += attrs
 
@@ -61,7 +61,7 @@ class Document(HTMLParser):
         assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        """Take down a text, but not that of the head."""
+        """Record a text, but not that of the head."""
         if self._open[-1:] not in (["style"], ["title"]) and data.strip():
             self.texts.append(" ".join(data.split()))
 

@@ -94,7 +94,7 @@ def test_no_score_where_there_is_no_grade() -> None:
 
 
 def test_what_is_not_offered_has_no_points() -> None:
-    """Catches a task that no test counts for, and that shows as zero of some points."""
+    """Catches a report that says `0 / n` points for a task without a counted test."""
     aside = (TestResult(name="t", state=W, counted=False, failure=failure("no")),)
     task = task_result(SECOND, [W], tests=aside, possible=0.0)
     entry = gradescope(grade_of(task), RUBRIC)["tests"][0]

@@ -45,7 +45,7 @@ def test_conversion_of_weights() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
 def test_causal_loss(dtype: torch.dtype) -> None:
-    """Catches another shift, another mean, or a loss that is computed in half precision."""
+    """Catches a loss that differs from Hugging Face's in its shift, its mean or its precision."""
     theirs = importlib.import_module("transformers.loss.loss_utils").ForCausalLMLoss
     logits = (3 * normal(3, 6, 9, root=2)).to(dtype)
     labels = normal(3, 6, root=3).mul(100).long() % 9
