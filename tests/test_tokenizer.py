@@ -156,7 +156,8 @@ def test_memory_stays_small(adapters):
     arguments = {"piece": piece, "merges": MERGES, "special_tokens": [END]}
     peak = adapters.probe("bpe_memory", times=240, **arguments)
     whole = 240 * len(piece)
-    check(peak < whole / 2, f"{peak} bytes were in use at once for a text of {whole} characters")
+    why = f"{{:.0f}} bytes were in use at once for a text of {whole} characters"
+    check(peak < whole / 2, why, peak)
 
 
 @ours
@@ -169,11 +170,8 @@ def test_work_grows_with_the_text(adapters):
         few, many = adapters.probe(
             "bpe_encoding_work", texts=texts, merges=MERGES, by_letter=by_letter
         )
-        check(
-            many < 24 * few,
-            f"a text of {len(texts[0])} characters, {how}, runs {few} lines of Python; "
-            f"one 12 times as long runs {many}",
-        )
+        why = f"a text of {len(texts[0])} characters, {how}, runs {{:.0f}} lines of Python; "
+        check(many < 24 * few, why + "one 12 times as long runs {:.0f}", few, many)
 
 
 @ours
@@ -185,11 +183,8 @@ def test_work_grows_with_the_word(adapters):
         few, many = adapters.probe(
             "bpe_encoding_work", texts=texts, merges=MERGES, by_letter=by_letter
         )
-        check(
-            many < 36 * few,
-            f"a word of {len(texts[0])} letters, {how}, runs {few} lines of Python; "
-            f"one 12 times as long runs {many}",
-        )
+        why = f"a word of {len(texts[0])} letters, {how}, runs {{:.0f}} lines of Python; "
+        check(many < 36 * few, why + "one 12 times as long runs {:.0f}", few, many)
 
 
 @ours
