@@ -55,9 +55,8 @@ class Mutant:
 
 
 class Equivalent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Changes that mean the same as the original, and the reason why."""
+    """Changes of one file that mean the same as the original, and the reason why."""
 
-    file: str
     before: tuple[str, ...]
     """Lines of the file, without indentation; each may be changed by itself."""
     reason: str
@@ -66,12 +65,7 @@ class Equivalent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def explains(self, mutant: Mutant) -> bool:
         """Whether a mutant is one of these changes."""
-        here = mutant.file == self.file and mutant.before in self.before
-        return here and (not self.after or mutant.after in self.after)
-
-
-class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    equivalent: tuple[Equivalent, ...] = ()
+        return mutant.before in self.before and (not self.after or mutant.after in self.after)
 
 
 def mutants(files: Collection[str] = ()) -> Iterator[Mutant]:
@@ -188,8 +182,12 @@ def judge_mutants(files: Collection[str], progress: Progress) -> Section:
         progress("mutants made", len(found), 0)
     with TemporaryDirectory(prefix="mutants-", dir=quick_folder()) as scratch:
         alive = survivors(found, Path(scratch), progress)
-    listed = msgspec.toml.decode(SURVIVORS.read_bytes(), type=_Survivors).equivalent
-    gaps = [mutant for mutant in alive if not any(entry.explains(mutant) for entry in listed)]
+    listed = msgspec.toml.decode(SURVIVORS.read_bytes(), type=dict[str, tuple[Equivalent, ...]])
+    gaps = [
+        mutant
+        for mutant in alive
+        if not any(e.explains(mutant) for e in listed.get(Path(mutant.file).stem, ()))
+    ]
     explained = len(alive) - len(gaps)
     return Section(
         name="mutants",
