@@ -123,7 +123,7 @@ def test_a_full_disk_for_the_grades(place: Elsewhere, tmp_path: Path, room: int)
 
 @needs_mounts
 def test_a_full_disk_for_temporary_files(place: Elsewhere, tmp_path: Path) -> None:
-    """Catches a grade for an incomplete copy, made because the disk for temporary files is full."""
+    """Catches a grade for an incomplete copy if the disk for temporary files is full."""
     done = on_small_disk(place, place.temporary, 40, tmp_path / "kept")
     assert done.status == 2, done.text
     assert done.text.count("\n") == 1

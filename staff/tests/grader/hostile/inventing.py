@@ -17,7 +17,7 @@ EMBEDDING_LOST = (
     "hangs-where-it-must-refuse",
     "knows-where-to-refuse",
 )
-"""Attacks that try to pass `test_unknown_ids_are_refused` with an embedding that clamps the ids."""
+"""Attacks on `test_unknown_ids_are_refused`: their embedding clamps ids that it must refuse."""
 
 INVENTING = (
     Attack(

@@ -140,7 +140,7 @@ def surroundings(place: Path) -> dict[str, object]:
 
 
 def left_running() -> list[str]:
-    """List the processes that still run: an attack's `sleep 4242`, and this process's workers."""
+    """List processes that still run: `sleep 4242` of an attack, and grader processes of this one."""
     shown = subprocess.run(
         ["ps", "-eo", "uid,pid,ppid,args"], capture_output=True, text=True, check=True
     ).stdout.splitlines()[1:]

@@ -119,7 +119,7 @@ def _batch(folder: Path, told: dict[str, str], *, slow: bool) -> Runs:
 
 @pytest.mark.parametrize("name", [name for name, a in ATTACKS.items() if a.ends == KEPT])
 def test_nothing_is_reached_and_nothing_lost(runs: Runs, name: str) -> None:
-    """Catches a protection that fails against an attack, or costs a correct submission points."""
+    """Catches an attack that succeeds, or a protection that makes a correct submission fail."""
     assert earned(runs[name]) == dict.fromkeys(TASKS, 1.0), ATTACKS[name].tries
 
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_imported_has_no_grade(runs: Runs, name: str) -> None:
 
 
 def test_the_others_keep_their_grades(runs: Runs) -> None:
-    """Catches a hostile submission that costs a correct submission of the same batch points."""
+    """Catches a hostile submission that takes points from a correct one in the same batch."""
     for name in WITNESSES:
         for slow in (False, True):
             assert earned(runs[f"{name} ({slow})"]) == dict.fromkeys(TASKS, 1.0), name

@@ -43,7 +43,7 @@ def test_an_archive_is_unpacked_and_removed(tmp_path: Path) -> None:
     ],
 )
 def test_tars(tmp_path: Path, ending: str, mode: TarMode) -> None:
-    """Catches a tar that is refused, or is recognised by its file name in place of its content."""
+    """Catches a tar that is refused, or is recognised by its name and not by its content."""
     packed = write_tar(tmp_path / f"ada{ending}", FILES, mode)
     assert contents(packed) == FILES
     assert name_of(packed) == "ada"
@@ -131,7 +131,7 @@ def test_nothing_in_it(tmp_path: Path) -> None:
 
 
 def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches a submission's name that is wrong, empty, not printable, or leads to a parent folder."""
+    """Catches a wrong, empty or unprintable name of a submission, or a name that is a path."""
     (tmp_path / "ada.v2").mkdir()
     monkeypatch.chdir(tmp_path / "ada.v2")
     assert name_of(Path()) == "ada.v2"

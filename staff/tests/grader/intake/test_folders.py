@@ -24,7 +24,7 @@ from tests.harness.errors import SubmissionError
 
 
 def test_a_folder_is_copied(tmp_path: Path) -> None:
-    """Catches a grader that uses or deletes the folder that was handed in, in place of a copy."""
+    """Catches a grader that does not copy the submission's folder, or that deletes it."""
     put(tmp_path / "ada", FILES)
     with opened(tmp_path / "ada") as intake:
         assert not intake.folder.is_relative_to(tmp_path)
@@ -141,7 +141,7 @@ except Exception as error:
 
 
 def test_a_path_with_spaces_and_letters(tmp_path: Path) -> None:
-    """Catches a submission that can't be opened because its path has a space, a quote or an umlaut."""
+    """Catches a submission that can't be opened because of a space, a quote or an `Ü` in its path."""
     assert contents(put(tmp_path / "Übung 1/Zoë's", FILES)) == FILES
     archive = write_zip(tmp_path / "Übung 1/Zoë's.zip", FILES)
     assert contents(archive) == FILES

@@ -170,7 +170,7 @@ def test_imports_of_deep_text(text: str) -> None:
 
 
 def test_imports() -> None:
-    """Catches an import that is missed, or a relative import that is resolved to a wrong module."""
+    """Catches an import that is missed, or a relative import that is resolved wrongly."""
     text = "import a.b as c, d\nfrom . import e\nfrom .f import g\nfrom ..h import i\n"
     text += "from ... import z"
     assert list(imported(text.encode(), "p/q/r.py")) == [

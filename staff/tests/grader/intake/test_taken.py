@@ -67,7 +67,7 @@ def test_what_is_taken(tmp_path: Path) -> None:
 
 
 def test_the_public_layout(tmp_path: Path) -> None:
-    """Catches an imported module of `tests/` that is left out, or a `conftest.py` that is copied."""
+    """Catches an imported module of `tests/` that is not copied, or a `conftest.py` that is."""
     assert set(contents(CATALOGUE / "alternates/public_layout")) == {
         *("cs336_basics/__init__.py", "cs336_basics/bpe.py", "cs336_basics/loop_utils.py"),
         *("cs336_basics/model.py", "cs336_basics/nn_utils.py", "cs336_basics/optim.py"),

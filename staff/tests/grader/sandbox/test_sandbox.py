@@ -152,7 +152,7 @@ def test_the_command_of_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @needs("namespaces")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_a_worker_cannot_reach(line: int) -> None:
-    """Catches a failed test, in place of a `NoWorkerError`, if a worker can't use the GPU."""
+    """Catches a missing `NoWorkerError` if a worker can't use the GPU."""
     plan = Confinement(backend="namespaces", submission=str(SOLUTION))
     with pytest.raises(NoWorkerError, match="cuda:0 can't be used: "):
         Remote(locate(SOLUTION), "cuda:0", Workers(zygote_socket=line, plan=plan))
@@ -180,7 +180,7 @@ def test_behind_bwrap() -> None:
 
 
 def test_unknown_backends() -> None:
-    """Catches an unknown backend, such as `docker`, that is accepted in place of an error."""
+    """Catches an unknown backend, such as `docker`, for which `choose` raises no `SandboxError`."""
     with pytest.raises(SandboxError, match="no sandbox is called 'docker'; there are auto, namesp"):
         choose("docker")
     assert [b.name for b in BACKENDS] == ["namespaces", "bwrap", "landlock", "process"]
@@ -188,14 +188,14 @@ def test_unknown_backends() -> None:
 
 @needs("namespaces")
 def test_a_folder_that_is_not_there(line: int) -> None:
-    """Catches a failed test, in place of a `NoWorkerError`, if the sandbox can't be entered."""
+    """Catches a missing `NoWorkerError` if the sandbox can't be entered."""
     plan = Confinement(backend="namespaces", submission="/no/such/folder")
     with pytest.raises(NoWorkerError, match="the sandbox can't be entered: "):
         Remote(locate(SOLUTION), "cpu", Workers(zygote_socket=line, plan=plan))
 
 
 def test_a_zygote_that_is_gone() -> None:
-    """Catches a failed test, in place of a `NoWorkerError`, if the zygote has ended."""
+    """Catches a missing `NoWorkerError` if the zygote has ended."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     theirs.close()
     plan = Confinement(backend="namespaces", submission=str(SOLUTION))

@@ -52,7 +52,7 @@ def test_the_task_of_a_place(tmp_path: Path) -> None:
 
 
 def test_the_task_of_a_name(tmp_path: Path) -> None:
-    """Catches a use of `torch.softmax` that is assigned to no task because of its file's name."""
+    """Catches a use of `torch.softmax` without a task because the rubric doesn't list its file."""
     (tmp_path / "cs336_basics").mkdir()
     text = "import torch\ndef f(x):\n    return torch.softmax(x, 0)\ntorch.nn.ReLU()\neval('x')"
     (tmp_path / "cs336_basics/ops.py").write_text(text)

@@ -137,7 +137,7 @@ def test_dodges_that_can_be_read(found: Find, way: str) -> None:
 
 
 def test_through_another_module(found: Find) -> None:
-    """Catches a forbidden name that is not found if another module of the submission imports it."""
+    """Catches a forbidden name that is not found because another module imports it."""
     helper = "import torch.nn.functional as F\nfrom .third import G"
     third = "from torch import nn as G"
     text = "from cs336_basics.helper import F\nfrom . import helper as h\nF.silu\nh.G.Linear\n"
@@ -179,13 +179,13 @@ def test_what_may_be_used(found: Find, text: str) -> None:
     [ROOT, SOLUTION, *(CATALOGUE / f"alternates/public_{n}" for n in ("layout", "functional"))],
 )
 def test_nothing_in_what_is_right(folder: Path) -> None:
-    """Catches a finding in the stubs, the solution or a correct submission of the public layout."""
+    """Catches a finding in the stubs, the solution, or correct code in the public layout."""
     with opened(folder) as intake:
         assert findings(intake.folder, RUBRIC) == ()
 
 
 def test_nothing_in_the_alternates(tmp_path: Path) -> None:
-    """Catches an alternate with a finding and no ready-made code, or with no finding for such code."""
+    """Catches an alternate that has a wrong finding, or whose ready-made code is not found."""
     used = set()
     for alternate in load_alternates():
         folder = patched([alternate], SOLUTION, tmp_path / alternate.id)

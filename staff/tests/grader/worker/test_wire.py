@@ -117,7 +117,7 @@ def test_a_hung_up_line_says_so(pair: Pair) -> None:
 
 @pytest.mark.parametrize("sizes", [(MAX_TEXT + 1, 0), (0, MAX_BLOB + 1), (2**32 - 1, 2**32 - 1)])
 def test_what_is_too_large_is_refused_before_it_comes(pair: Pair, sizes: tuple[int, int]) -> None:
-    """Catches a frame that is read or made although it is larger than the limits."""
+    """Catches a frame that is received or encoded although it is larger than the limits."""
     one, other = pair
     one._connection.send(HEAD.pack(MAGIC, *sizes))
     with pytest.raises(WireError, match="too large"):
