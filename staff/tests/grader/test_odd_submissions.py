@@ -95,7 +95,7 @@ def test_settings_for_the_whole_process(runs: dict[str, Run]) -> None:
 
 
 def test_noise_and_configuration(runs: dict[str, Run]) -> None:
-    """Catches a warning that costs a point, or pytest files of a submission that have an effect."""
+    """Catches a warning that costs a point, or pytest files of a submission that are used."""
     assert EARNED in runs["odd"].text
     assert runs["odd"].status == 0
     assert "test_mine" not in runs["odd"].text

@@ -140,7 +140,7 @@ def surroundings(place: Path) -> dict[str, object]:
 
 
 def left_running() -> list[str]:
-    """List processes that still run: `sleep 4242` of an attack, and grader processes of this one."""
+    """List running processes: `sleep 4242` of an attack, and the grader processes of this one."""
     shown = subprocess.run(
         ["ps", "-eo", "uid,pid,ppid,args"], capture_output=True, text=True, check=True
     ).stdout.splitlines()[1:]

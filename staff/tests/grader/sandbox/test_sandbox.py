@@ -180,7 +180,7 @@ def test_behind_bwrap() -> None:
 
 
 def test_unknown_backends() -> None:
-    """Catches an unknown backend, such as `docker`, for which `choose` raises no `SandboxError`."""
+    """Catches an unknown backend, such as `docker`, for which no `SandboxError` is raised."""
     with pytest.raises(SandboxError, match="no sandbox is called 'docker'; there are auto, namesp"):
         choose("docker")
     assert [b.name for b in BACKENDS] == ["namespaces", "bwrap", "landlock", "process"]
