@@ -141,7 +141,7 @@ except Exception as error:
 
 
 def test_a_path_with_spaces_and_letters(tmp_path: Path) -> None:
-    """Catches a submission that can't be opened because of a space, quote or umlaut in its path."""
+    """Catches a submission that isn't opened because of a space, quote or umlaut in its path."""
     assert contents(put(tmp_path / "Übung 1/Zoë's", FILES)) == FILES
     archive = write_zip(tmp_path / "Übung 1/Zoë's.zip", FILES)
     assert contents(archive) == FILES
