@@ -1,4 +1,4 @@
-"""A checkout of the repository in another folder, and who may run what is in it."""
+"""Make a checkout of the repository in another folder, and run `cs336` in it as any user."""
 
 import os
 import shutil
@@ -16,21 +16,21 @@ from staff.tests.support import Run
 
 NAME = "Käse & Brot, 日本語"
 WITH_MOUNTS = ["unshare", "--mount", *["--map-root-user"] * (os.getuid() != 0)]
-"""Gives a command a mount namespace of its own."""
+"""The start of a command line. It runs the rest of the line in a new mount namespace."""
 ORDINARY = 54_321
-"""A user without a name or a home."""
+"""The id of a user without a name or a home folder."""
 _PARTS = ("adapters.py", "cs336_basics", "labs", "pyproject.toml", "staff", "tests")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*")
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A checkout with a Python of its own, and folders to write to."""
+    """A checkout with its own Python environment, and with folders to write to."""
 
     checkout: Path
     python: Path
     work: Path
-    """The current folder of every run, and the user's home."""
+    """The current folder of every run, and the value of `HOME`."""
     temporary: Path
     out: Path
 
@@ -42,14 +42,14 @@ class Elsewhere:
         before: str = "",
         after: str = ":",
     ) -> Run:
-        """Run `cs336` there.
+        """Run `cs336` in the checkout.
 
         Args:
-            arguments: those of the command.
-            user: who runs it; this one by default.
-            path: where programs are looked for.
-            before: what a shell does first, in a mount namespace of its own.
-            after: what it does in the end.
+            arguments: the arguments of `cs336`.
+            user: the id of the user that runs the command; by default the current user.
+            path: the value of `PATH`.
+            before: a shell script that runs first, in a new mount namespace.
+            after: a shell script that runs last; without `before` it is ignored.
         """
         command: Sequence[str] = [str(self.python), "-m", "staff.cli", *map(str, arguments)]
         if before:
@@ -75,7 +75,7 @@ class Elsewhere:
         return Run(done.returncode, (done.stdout + done.stderr).decode("utf-8"))
 
     def files(self) -> dict[str, int]:
-        """The files of the checkout, and when they were written."""
+        """Return the modification time of every file of the checkout, by path."""
         found = (path for path in self.checkout.rglob("*") if path.is_file())
         return {str(path): path.stat().st_mtime_ns for path in found}
 
@@ -105,7 +105,7 @@ def elsewhere(python: Path) -> Iterator[Elsewhere]:
 
 
 def pythons() -> list[Path]:
-    """The Pythons of this version: our own first, then the system's."""
+    """List the interpreters of this Python version: the current one first, then the system's."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     own = Path(sys.base_prefix) / "bin" / version
     found = [own, Path("/usr/bin") / version, Path("/usr/local/bin") / version]
@@ -119,11 +119,11 @@ def readable_by_all(path: Path) -> bool:
 
 
 def _libraries() -> list[str]:
-    """Where this environment finds what it has installed."""
+    """List the folders where this environment's packages are installed."""
     ours = [path for path in sys.path if path.endswith("site-packages")]
     return list(dict.fromkeys([sysconfig.get_path("purelib"), *ours]))
 
 
 def libraries_for_all() -> bool:
-    """Whether every user may read what is installed."""
+    """Whether every user may read the folders of the installed packages."""
     return all(readable_by_all(Path(path)) for path in _libraries() if Path(path).exists())

@@ -1,4 +1,4 @@
-"""A batch that was stopped: no grade is lost, and none is made twice."""
+"""A stopped batch can be continued: no grade is lost, and no submission is graded twice."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ FRESH = Batch(seed="", cases="", sandbox="mock", hints="full", policy="report")
 
 
 def test_fresh_cases_get_a_seed_and_keep_it(tmp_path: Path) -> None:
-    """Catches a batch that goes on with another seed than it began with."""
+    """Catches a continued batch whose seed differs from the seed that it started with."""
     batch, goes_on = begin(tmp_path / "out", FRESH)
     assert not goes_on
     assert len(batch.seed) == 16
@@ -22,7 +22,7 @@ def test_fresh_cases_get_a_seed_and_keep_it(tmp_path: Path) -> None:
 
 
 def test_other_settings_begin_anew(tmp_path: Path) -> None:
-    """Catches a batch whose grades were made with different settings."""
+    """Catches a stopped batch that is continued although its settings have changed."""
     batch, _ = begin(tmp_path, FRESH)
     for other in ({"hints": "off"}, {"sandbox": "process"}, {"seed": "7"}, {"cases": "/cases"}):
         wanted = msgspec.structs.replace(FRESH, **other)
@@ -32,7 +32,7 @@ def test_other_settings_begin_anew(tmp_path: Path) -> None:
 
 
 def test_a_finished_batch_is_over(tmp_path: Path) -> None:
-    """Catches a new batch that takes over the seed of a finished one."""
+    """Catches a new batch that uses the seed of a finished batch again."""
     batch, _ = begin(tmp_path, FRESH)
     finish(tmp_path)
     again, goes_on = begin(tmp_path, FRESH)
@@ -42,13 +42,13 @@ def test_a_finished_batch_is_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"seed": 1}', b"\xff"])
 def test_a_damaged_record_begins_anew(tmp_path: Path, content: bytes) -> None:
-    """Catches a traceback for a `batch.json` that is incomplete, because a disk was full."""
+    """Catches a traceback for a `batch.json` that is empty, incomplete or not valid."""
     (tmp_path / "batch.json").write_bytes(content)
     assert not begin(tmp_path, FRESH)[1]
 
 
 def test_only_the_same_submission_keeps_its_grade(tmp_path: Path) -> None:
-    """Catches a grade that is kept although its submission, name, seed or format has changed."""
+    """Catches a grade that is kept although its submission, name or seed has changed."""
     batch, _ = begin(tmp_path, FRESH)
     grade = Grade(
         submission="ada",

@@ -1,4 +1,4 @@
-"""The grader as root and as an ordinary user, in odd folders, on read-only and on full disks."""
+"""The grader works as root or as an ordinary user, and reports a full disk in one line."""
 
 import os
 import shutil
@@ -52,7 +52,7 @@ def place() -> Iterator[Elsewhere]:
 
 
 def grade_there(place: Elsewhere, *, user: int | None = None, before: str = "") -> None:
-    """Grade, and see that all is right, and that nothing is written where it shouldn't be."""
+    """Grade the solution; check that it earns every point and that only `--out` changes."""
     files, mine = place.files(), sorted(place.work.rglob("*"))
     out = place.out / f"Noten für {user}"
     done = place.run("grade", ADA, *QUICK[:2], "--out", out, user=user, before=before)
@@ -92,7 +92,7 @@ def test_as_an_ordinary_user_who_may_not_write_to_it(place: Elsewhere) -> None:
 
 
 def on_small_disk(place: Elsewhere, folder: Path, room: int, kept: Path) -> Run:
-    """Grade the empty submission with so many kB left for a folder; keep what is there then."""
+    """Grade the stubs with `room` kB free in `folder`; afterwards copy its content to `kept`."""
     it, size = f"'{folder}'", 256
     before = f"mount -t tmpfs -o size={size}k none {it}\nchmod 777 {it}"
     before += f"\nhead -c {size - room}k /dev/zero > {it}/filling"
@@ -104,7 +104,7 @@ def on_small_disk(place: Elsewhere, folder: Path, room: int, kept: Path) -> Run:
 @needs_mounts
 @pytest.mark.parametrize("room", [0, 4, 40])
 def test_a_full_disk_for_the_grades(place: Elsewhere, tmp_path: Path, room: int) -> None:
-    """Catches a traceback, half a file or exit status 0 when a disk fills up on the way."""
+    """Catches a traceback, an incomplete file or exit status 0 if the disk for grades is full."""
     folder = place.out / "full"
     folder.mkdir(exist_ok=True)
     done = on_small_disk(place, folder, room, tmp_path / "kept")
@@ -123,7 +123,7 @@ def test_a_full_disk_for_the_grades(place: Elsewhere, tmp_path: Path, room: int)
 
 @needs_mounts
 def test_a_full_disk_for_temporary_files(place: Elsewhere, tmp_path: Path) -> None:
-    """Catches points that are lost because a copy was cut short."""
+    """Catches a grade for an incomplete copy if the disk for temporary files is full."""
     done = on_small_disk(place, place.temporary, 40, tmp_path / "kept")
     assert done.status == 2, done.text
     assert done.text.count("\n") == 1
@@ -133,7 +133,7 @@ def test_a_full_disk_for_temporary_files(place: Elsewhere, tmp_path: Path) -> No
 
 
 def test_a_sandbox_that_is_not_there(place: Elsewhere) -> None:
-    """Catches a weaker sandbox in place of the one asked for, or more than one line about it."""
+    """Catches a run in another sandbox if `bwrap` is missing, or a message of several lines."""
     arguments = ("grade", ADA, *QUICK[:2], "--sandbox", "bwrap", "--out", place.out / "none")
     done = place.run(*arguments, path=str(place.work))
     assert (done.status, done.text) == (

@@ -1,4 +1,4 @@
-"""Grading: every submission gets a grade or a reason, whatever surrounds it."""
+"""Every submission gets a grade, or a message that says why it has none."""
 
 import shutil
 from collections.abc import Iterator
@@ -28,19 +28,19 @@ EVIL = {
 
 
 def how(cases: Path = FIXTURES) -> Grading:
-    """Grade on saved cases, in the strongest sandbox that there is."""
+    """Return how to grade: on these cases, in the strongest sandbox that works here."""
     return Grading(rubric=read_rubric(), cases=cases, backend=choose("auto"))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder for the submissions and what is made of them."""
+    """Make a folder for the submissions, the modules of `EVIL` and a copy of the cases."""
     return tmp_path_factory.mktemp("grade")
 
 
 @pytest.fixture(scope="module")
 def environment(folder: Path) -> Iterator[None]:
-    """Variables and a folder of modules that would change what Python and pytest do."""
+    """Set variables and enter a folder of modules that would change what Python and pytest do."""
     for name, text in EVIL.items():
         (folder / "evil" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "evil" / name).write_text(text)
@@ -55,7 +55,7 @@ def environment(folder: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def grades(folder: Path, environment: None) -> dict[str, Grade]:
-    """A whole solution in a zip with one folder at its top, and a submission that dies."""
+    """Grade a zip of the solution, a submission that ends its process, and a damaged zip."""
     submission(folder / "top/ada")
     whole = shutil.make_archive(str(folder / "whole"), "zip", folder / "top")
     dying = submission(folder / "dying", {"cs336_basics/rope.py": DYING})
@@ -65,7 +65,7 @@ def grades(folder: Path, environment: None) -> dict[str, Grade]:
 
 
 def test_a_zip_of_the_solution_earns_everything(grades: dict[str, Grade]) -> None:
-    """Catches a folder at the top of a zip that hides the package."""
+    """Catches a package that is not found because a zip has one folder at its top."""
     result = grades["whole"].run.result
     assert result is not None
     assert (result.earned, result.possible, result.layout) == (POINTS, POINTS, "ours")
@@ -74,7 +74,7 @@ def test_a_zip_of_the_solution_earns_everything(grades: dict[str, Grade]) -> Non
 
 
 def test_the_environment_has_no_say(grades: dict[str, Grade]) -> None:
-    """Catches PYTEST_ADDOPTS, PYTEST_PLUGINS, PYTHONPATH or the current folder changing a grade."""
+    """Catches a grade that depends on PYTHONPATH, a variable of pytest or the current folder."""
     run = grades["whole"].run
     assert run.problem is None
     assert run.result is not None
@@ -82,20 +82,20 @@ def test_the_environment_has_no_say(grades: dict[str, Grade]) -> None:
 
 
 def test_a_process_that_dies_is_no_zero(grades: dict[str, Grade]) -> None:
-    """Catches a zero, or a grader that hangs, for a submission that ends its process."""
+    """Catches a grade of 0 points, or a grader that hangs, if a submission ends its process."""
     dying = grades["dying"]
     assert not dying.graded
     assert str(dying.run.problem).startswith("the submission ended its process")
 
 
 def test_an_archive_that_cannot_be_read_is_no_zero(grades: dict[str, Grade]) -> None:
-    """Catches a damaged zip that ends the grading of all other submissions."""
+    """Catches a damaged zip that stops the batch, or that gets a grade."""
     assert not grades["broken"].graded
     assert str(grades["broken"].run.problem).startswith("broken.zip is not a readable zip: ")
 
 
 def test_every_decision_reaches_the_run() -> None:
-    """Catches a seed, a device or a level of hints that does not reach the run of the suite."""
+    """Catches a setting (seed, device or hints) that is missing in the job that runs the suite."""
     told = Settings(seed="7", device="cuda:1", hints="off")
     grading = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"), **told.settings)
     job = grading.job("ada", SOLUTION, 0, None)
@@ -125,7 +125,7 @@ def test_code_that_nests_deep_stops_no_batch(tmp_path: Path, what: str) -> None:
 def test_a_fault_of_the_grader_costs_one_submission(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Catches an error of the grader on one submission that ends the grading of all others."""
+    """Catches an error of the grader on one submission that stops the whole batch."""
     monkeypatch.setattr(run, "findings", lambda *_: [][0])
     grading = Grading(rubric=read_rubric(), cases=FIXTURES, backend=choose("mock"))
     with opened(submission(tmp_path / "ada")) as intake:
@@ -137,7 +137,7 @@ def test_a_fault_of_the_grader_costs_one_submission(
 
 
 def test_damaged_fixtures_stop_the_batch(folder: Path) -> None:
-    """Catches points that a submission loses because a file of saved cases is damaged."""
+    """Catches a grade that is made although a file of saved cases is damaged."""
     cases = shutil.copytree(FIXTURES, folder / "cases")
     (cases / "rope.safetensors").write_bytes(b"")
     with pytest.raises(HarnessError, match="the suite ran for 0 of 1 submissions, then stopped"):
@@ -158,5 +158,5 @@ def test_damaged_fixtures_stop_the_batch(folder: Path) -> None:
     ],
 )
 def test_names_are_unique(paths: list[str], names: list[str]) -> None:
-    """Catches two submissions of one name whose reports overwrite each other."""
+    """Catches two submissions with the same name, whose reports overwrite each other."""
     assert unique_names([Path(path) for path in paths]) == names

@@ -1,4 +1,4 @@
-"""A grader that is killed in mid-batch: it leaves nothing, and the next run grades the rest."""
+"""A grader that is killed during a batch leaves nothing, and the next run continues the batch."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ from tests.harness.rubric import read_rubric
 
 NAMES = ("first", "second", "third", "fourth")
 SLOW = "import time\n\ntime.sleep(1.5)"
-"""Keeps the batch from being over when it is killed."""
+"""Makes a submission slow, so that the batch is not finished when the grader is killed."""
 
 
 def _works(backend: str) -> bool:
@@ -35,12 +35,12 @@ def _works(backend: str) -> bool:
 
 @dataclass(frozen=True)
 class Killed:
-    """What was seen of a batch that was killed and started again."""
+    """The observed results of a batch that was killed and then started again."""
 
     early: dict[str, bytes]
-    """The grades that stood there after the kill."""
+    """The content of each `grade.json` that existed after the kill, by submission."""
     left: list[str]
-    """Processes that outlived it."""
+    """The processes of the batch that still ran 20 seconds after the kill."""
     said: str
     status: int
     grades: dict[str, Grade]
@@ -49,7 +49,10 @@ class Killed:
 
 
 def kill_in_mid_batch(folder: Path, *, everybody: bool) -> Killed:
-    """Grade, kill the grader (and, if `everybody`, all it has started) at once, grade again."""
+    """Grade, kill the grader when a first grade exists, and grade again.
+
+    With `everybody`, the processes that the grader started are killed at the same time.
+    """
     rubric = read_rubric()
     for name in NAMES:
         write(cut(SOLUTION, rubric), folder / name)
@@ -91,7 +94,7 @@ def kill_in_mid_batch(folder: Path, *, everybody: bool) -> Killed:
 @pytest.mark.skipif(not _works("namespaces"), reason="namespaces are barred here")
 @pytest.mark.parametrize("everybody", [False, True], ids=["the grader", "all of its processes"])
 def test_kill_in_mid_batch(tmp_path: Path, *, everybody: bool) -> None:
-    """Catches a grade that is lost or made twice, and a process or a copy that stays."""
+    """Catches a killed batch that loses or repeats a grade, or leaves a process or a file."""
     seen = kill_in_mid_batch(tmp_path, everybody=everybody)
     assert 1 <= len(seen.early) < len(NAMES)
     assert seen.left == []
@@ -103,7 +106,7 @@ def test_kill_in_mid_batch(tmp_path: Path, *, everybody: bool) -> None:
 
 
 def test_a_workplace_goes_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches a folder that stays, one of another run that goes, or a link that is followed."""
+    """Catches a leftover folder that is kept, or a link or a folder in use that is removed."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     left, stranger = tmp_path / "cs336-run-left", tmp_path / "cs336-run-link"
     (left / "deep").mkdir(parents=True)

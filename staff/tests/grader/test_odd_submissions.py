@@ -1,4 +1,4 @@
-"""Right submissions that do odd things besides: their points must stay."""
+"""Correct submissions keep their points if they print, warn or change settings of the process."""
 
 import pytest
 
@@ -76,7 +76,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    """Every run that the tests below look at."""
+    """Run the suite on the submissions `settings` and `odd`; return both runs by name."""
     folder = tmp_path_factory.mktemp("hostile")
     init = "cs336_basics/__init__.py"
     folders = {
@@ -89,13 +89,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
 
 
 def test_settings_for_the_whole_process(runs: dict[str, Run]) -> None:
-    """Catches a default dtype, device or gradient mode of a submission that changes a test."""
+    """Catches a point lost because a submission sets PyTorch's default dtype or device."""
     assert EARNED in runs["settings"].text
     assert runs["settings"].status == 0
 
 
 def test_noise_and_configuration(runs: dict[str, Run]) -> None:
-    """Catches a warning that costs a point, and pytest options or hooks taken from a submission."""
+    """Catches a warning that costs a point, or pytest files of a submission that are used."""
     assert EARNED in runs["odd"].text
     assert runs["odd"].status == 0
     assert "test_mine" not in runs["odd"].text

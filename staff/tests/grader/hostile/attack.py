@@ -1,4 +1,4 @@
-"""What a hostile submission is: the solution, with something added that it should be graded by."""
+"""A hostile submission is a copy of the solution, to which an attack adds code or files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from staff.tests.support import submission
 
 KEPT = "kept"
-"""Every point is earned, as without the attempt: it raises an error wherever it succeeds."""
+"""The submission must earn every point: its answers are correct, and its attack must fail."""
 LOST = "lost"
-"""The softmax is wrong, and earns no more than the same wrong answer earns by itself."""
+"""The softmax is wrong, and must earn no more than the submission `wrong`, which has no attack."""
 UNGRADED = "ungraded"
 """The submission can't be imported, and so has no grade."""
 PRELUDE = """
@@ -75,18 +75,18 @@ class Attack:
 
     name: str
     tries: str
-    """In a few words, for who reads a failing test."""
+    """What the attack does, in a few words. A failing test shows this text."""
     code: str = ""
-    """Added to the adapters, after the prelude."""
+    """Python code that is added to `adapters.py`, after `PRELUDE`."""
     ends: str = KEPT
     files: Mapping[str, str] = field(default_factory=dict)
-    """More files, or other text for those of the solution."""
+    """Files that are added to the solution or replace its own: their texts by path."""
     slow: bool = False
-    """Whether it wastes all the time that it is given."""
+    """Whether the attack uses up its time limits. If so, its batch has short limits."""
 
 
 def write(attack: Attack, folder: Path, facts: Mapping[str, str]) -> Path:
-    """Write the submission; in its code, the names of `facts` between @ become their values."""
+    """Write the submission of an attack; in its code, replace each `@NAME@` by `facts[NAME]`."""
     code = f"{PRELUDE}\n{attack.code}"
     for name, value in facts.items():
         code = code.replace(f"@{name}@", value)

@@ -1,4 +1,4 @@
-"""Submissions that break or exhaust what they run on, and those whose files want to be run."""
+"""Attacks that crash, hang or use up resources, and files that the grader must not run."""
 
 from staff.tests.grader.hostile.attack import KEPT, LOST, UNGRADED, Attack
 

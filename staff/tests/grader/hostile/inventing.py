@@ -1,4 +1,4 @@
-"""Attempts of our own, found by trying; each went further once than it does now, or might have."""
+"""Attacks that were found by trying them on this grader. Some got further on an older version."""
 
 from staff.tests.grader.hostile.attack import KEPT, LOST, UNGRADED, Attack
 from staff.tests.grader.hostile.lying import SENDS
@@ -17,7 +17,7 @@ EMBEDDING_LOST = (
     "hangs-where-it-must-refuse",
     "knows-where-to-refuse",
 )
-"""Those that want the point for refusing unknown ids."""
+"""Attacks on `test_unknown_ids_are_refused`: their embedding clamps ids that it must refuse."""
 
 INVENTING = (
     Attack(

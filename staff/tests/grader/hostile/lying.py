@@ -1,4 +1,4 @@
-"""Submissions that answer wrongly and lie about it, to whoever asks."""
+"""Attacks that deceive the grader: false answers, forged frames and patched comparisons."""
 
 from staff.tests.grader.hostile.attack import KEPT, LOST, Attack
 

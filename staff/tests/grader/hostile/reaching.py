@@ -1,6 +1,6 @@
-"""Submissions that reach for what they may not see: cases, answers, the grader, one another.
+"""Attacks that read, change or kill what a submission must not: cases, tests, other processes.
 
-Each raises `Reached` where it gets anywhere, and answers rightly where it doesn't.
+Each submission answers correctly. Most attacks raise `Reached` if an attempt succeeds.
 """
 
 from staff.tests.grader.hostile.attack import Attack

@@ -1,4 +1,4 @@
-"""How hostile submissions are run, and what must be the same around them before and after."""
+"""Run hostile submissions, and record what they must not change: files, mounts and processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TASKS = ("embedding", "softmax")
 """The tasks whose tests are run on each submission."""
 SECRET = "x7Qsecret"
 _LIMITS = Limits(memory_bytes=5 << 30)
-"""PyTorch's address space, and a little: what is too much is soon reached."""
+"""PyTorch takes some 3 GB of address space. With this limit, an attack on memory ends soon."""
 
 
 def grade(
@@ -34,7 +34,7 @@ def grade(
     suite_seconds: float,
     tasks: tuple[str, ...] = TASKS,
 ) -> dict[str, SuiteRun]:
-    """Run some tasks on each submission, confined as `auto` would, under short limits."""
+    """Run the tests of `tasks` on each submission, in the sandbox that `auto` chooses."""
     backend = choose("auto").name
     with zygote() as line:
         jobs = []
@@ -62,23 +62,23 @@ def grade(
 
 
 def result_of(run: SuiteRun) -> SuiteResult:
-    """The result of a run that has one."""
+    """Return the result of a run; the test fails if the run has none."""
     assert run.result is not None, run.problem
     return run.result
 
 
 def task_of(run: SuiteRun, task: str) -> TaskResult:
-    """One task of a run."""
+    """Return the result of one task of a run."""
     return next(result for result in result_of(run).tasks if result.id == task)
 
 
 def one_test(task: TaskResult, name: str) -> TestResult:
-    """One test of a task."""
+    """Return the result of one test of a task."""
     return next(test for test in task.tests if test.name == name)
 
 
 def text_of(run: SuiteRun) -> list[str]:
-    """Every line that a report may show of a run."""
+    """Return every line of text that a report may show about a run."""
     lines = [run.problem or ""]
     for task in run.result.tasks if run.result else ():
         for test in task.tests:
@@ -89,7 +89,7 @@ def text_of(run: SuiteRun) -> list[str]:
 
 
 def earned(run: SuiteRun) -> dict[str, float]:
-    """The shares of the points of `TASKS`; the test fails where an attempt has succeeded."""
+    """Return the share of points earned in each of `TASKS`; fail if an attack raised `Reached`."""
     reached = [line for line in text_of(run) if "Reached" in line]
     if reached:
         pytest.fail(" · ".join(dict.fromkeys(reached)))
@@ -99,7 +99,10 @@ def earned(run: SuiteRun) -> dict[str, float]:
 
 @contextlib.contextmanager
 def facts(place: Path) -> Iterator[dict[str, str]]:
-    """What hostile code is told, to spare it the search; two sockets must stay silent."""
+    """Yield the paths, ports and numbers that attacks use, so that they need not search for them.
+
+    Two sockets listen during the block. The test fails if anyone has connected to one of them.
+    """
     name = f"cs336-{os.getpid()}"
     with (
         socket.create_server(("127.0.0.1", 0)) as tcp,
@@ -124,7 +127,7 @@ def facts(place: Path) -> Iterator[dict[str, str]]:
 
 
 def surroundings(place: Path) -> dict[str, object]:
-    """What must be the same afterwards: our files, the mounts, a file beside the submissions."""
+    """Return what no attack may change: the times of our files, the mounts and the canary file."""
     folders = (ROOT / "staff", ROOT / "tests")
     files = {
         str(file): file.stat().st_mtime_ns
@@ -137,7 +140,7 @@ def surroundings(place: Path) -> dict[str, object]:
 
 
 def left_running() -> list[str]:
-    """Processes that a hostile submission started, or that still serve this one."""
+    """List running processes: `sleep 4242` of an attack, and the grader processes of this one."""
     shown = subprocess.run(
         ["ps", "-eo", "uid,pid,ppid,args"], capture_output=True, text=True, check=True
     ).stdout.splitlines()[1:]

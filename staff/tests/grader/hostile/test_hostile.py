@@ -1,7 +1,7 @@
-"""Hostile submissions, graded in two batches: none may change a grade, stay, or reach anything.
+"""No hostile submission may gain points, reach protected data, or harm another submission.
 
-Archives that lead out of their folder, bombs and links are tested in `intake`; what is not from
-scratch is tested in `scratch`.
+The quick submissions are graded in one batch and the slow ones in another. The folder `intake` has
+the tests of hostile archives, and the folder `scratch` has those of ready-made code.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ from tests.harness.rubric import read_rubric
 Runs = dict[str, SuiteRun]
 ATTACKS = {attack.name: attack for attack in (*REACHING, *LYING, *HARMING, *INVENTING)}
 WITNESSES = ("witness", "second-witness")
-"""Right submissions, graded before and after the hostile ones."""
+"""Two correct submissions. Each batch starts with one of them and ends with the other."""
 WRITTEN = """
 from safetensors.torch import load_file
 
@@ -76,13 +76,13 @@ def run_command(*arguments: str) -> Run:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder where everything lies."""
+    """Make a folder for the submissions, the canary file and the temporary files."""
     return tmp_path_factory.mktemp("hostile")
 
 
 @pytest.fixture(scope="module")
 def runs(place: Path) -> Runs:
-    """What every submission came to, in a batch of the quick ones and a batch of the slow ones."""
+    """Grade the quick submissions in one batch and the slow ones in another; return all runs."""
     (place / "canary").write_text("sings")
     temporary = place / "temporary"
     temporary.mkdir()
@@ -119,13 +119,13 @@ def _batch(folder: Path, told: dict[str, str], *, slow: bool) -> Runs:
 
 @pytest.mark.parametrize("name", [name for name, a in ATTACKS.items() if a.ends == KEPT])
 def test_nothing_is_reached_and_nothing_lost(runs: Runs, name: str) -> None:
-    """Catches a protection that lets an attempt through, or costs a right submission points."""
+    """Catches an attack that succeeds, or a protection that makes a correct submission fail."""
     assert earned(runs[name]) == dict.fromkeys(TASKS, 1.0), ATTACKS[name].tries
 
 
 @pytest.mark.parametrize("name", [name for name, a in ATTACKS.items() if a.ends == LOST])
 def test_lies_earn_nothing(runs: Runs, name: str) -> None:
-    """Catches a wrong answer that earns more than the same wrong answer without the attempt."""
+    """Catches an attack that earns points for a wrong softmax, or changes the possible points."""
     share, wrong = earned(runs[name])["softmax"], earned(runs["wrong"])["softmax"]
     assert share <= wrong < 0.5, ATTACKS[name].tries
     possible = {task.id: task.possible for task in result_of(runs["wrong"]).tasks}
@@ -134,7 +134,10 @@ def test_lies_earn_nothing(runs: Runs, name: str) -> None:
 
 @pytest.mark.parametrize("name", EMBEDDING_LOST)
 def test_only_an_error_is_a_refusal(runs: Runs, name: str) -> None:
-    """Catches a death or a time-out that earns the points of an error, and a hint in a request."""
+    """Catches a point for refusing unknown ids if the submission does not check the ids.
+
+    It exits, hangs, or looks in the request for a hint that an error is expected.
+    """
     tests = {test.name: test.state for task in result_of(runs[name]).tasks for test in task.tests}
     assert tests["test_unknown_ids_are_refused"].failed
     assert tests["test_rows_are_exact"] is State.PASSED
@@ -148,14 +151,14 @@ def test_what_cannot_be_imported_has_no_grade(runs: Runs, name: str) -> None:
 
 
 def test_the_others_keep_their_grades(runs: Runs) -> None:
-    """Catches a submission that costs points of one graded before or after it."""
+    """Catches a hostile submission that takes points from a correct one in the same batch."""
     for name in WITNESSES:
         for slow in (False, True):
             assert earned(runs[f"{name} ({slow})"]) == dict.fromkeys(TASKS, 1.0), name
 
 
 def test_nothing_is_left_running(runs: Runs) -> None:
-    """Catches a process of a submission that outlives its grade."""
+    """Catches a process of a submission or of the grader that still runs after the batches."""
     assert runs
     deadline = time.monotonic() + 2
     while left_running() and time.monotonic() < deadline:
@@ -164,7 +167,7 @@ def test_nothing_is_left_running(runs: Runs) -> None:
 
 
 def test_reports_hold_nothing_that_harms(runs: Runs) -> None:
-    """Catches control characters, lone surrogates or endless text that reach a report."""
+    """Catches a report with control characters, lone surrogates or a line of 10,000 characters."""
     for name, run in runs.items():
         lines = text_of(run)
         assert all(line.isprintable() for line in lines), name
@@ -172,7 +175,7 @@ def test_reports_hold_nothing_that_harms(runs: Runs) -> None:
 
 
 def test_answers_that_were_written_down(place: Path, runs: Runs) -> None:
-    """Catches points for repeating the saved answers, and an exit status that a submission sets."""
+    """Catches points for stored answers, or an exit status of `cs336` set by a submission."""
     written = submission(place / "command/written", added={"adapters.py": PRELUDE + WRITTEN})
     known: dict[str, torch.Tensor] = {}
     for test in read_rubric().task("softmax").tests:
@@ -197,7 +200,7 @@ def test_answers_that_were_written_down(place: Path, runs: Runs) -> None:
 
 
 def test_what_a_test_makes_of_an_answer_is_bounded(place: Path) -> None:
-    """Catches a small answer from which a test makes an array that takes all memory."""
+    """Catches a test that uses up the memory because an answer contains the huge id 2**29."""
     code = f"def run_get_batch(dataset, batch_size, context_length, device):{COUNTED}"
     folder = write(Attack("counted", "is counted up to its largest id", code), place / "huge", {})
     done = grade({"counted": folder}, call_seconds=10, suite_seconds=60, tasks=("get_batch",))
@@ -210,5 +213,5 @@ def test_what_a_test_makes_of_an_answer_is_bounded(place: Path) -> None:
 
 
 def test_there_are_enough() -> None:
-    """Catches a file of attempts that is no longer run."""
+    """Catches a list of attacks, such as `LYING`, that is no longer part of `ATTACKS`."""
     assert len(ATTACKS) >= 60

@@ -1,4 +1,4 @@
-"""Submissions for the tests of intake: packed, opened, and refused."""
+"""Helpers for the tests of intake: they pack a submission, open it, or expect its refusal."""
 
 import io
 import tarfile
@@ -17,7 +17,7 @@ TarMode = Literal["w", "w:gz", "w:bz2", "w:xz"]
 
 
 def write_zip(path: Path, files: Mapping[str, str]) -> Path:
-    """Pack texts into a zip."""
+    """Write a zip of these files, given as texts by path."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for name, text in files.items():
             file.writestr(name, text)
@@ -25,7 +25,7 @@ def write_zip(path: Path, files: Mapping[str, str]) -> Path:
 
 
 def write_tar(path: Path, files: Mapping[str, str], mode: TarMode = "w") -> Path:
-    """Pack texts into a tar."""
+    """Write a tar of these files, given as texts by path."""
     with tarfile.open(path, mode) as file:
         for name, text in files.items():
             header = tarfile.TarInfo(name)
@@ -35,7 +35,7 @@ def write_tar(path: Path, files: Mapping[str, str], mode: TarMode = "w") -> Path
 
 
 def put(folder: Path, files: Mapping[str, str]) -> Path:
-    """Write texts below a folder."""
+    """Write files, given as texts by path, below a folder."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -43,7 +43,7 @@ def put(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 def contents(path: Path) -> dict[str, str]:
-    """Open a submission, and read what was taken of it."""
+    """Open a submission, and return the texts of the copied files by path."""
     with opened(path) as intake:
         found = {
             file.relative_to(intake.folder).as_posix(): file.read_text()
@@ -55,13 +55,13 @@ def contents(path: Path) -> dict[str, str]:
 
 
 def left_out(path: Path) -> dict[str, str]:
-    """Open a submission, and give what is not used of it, with the reasons."""
+    """Open a submission, and return the reason for every file that is not copied, by name."""
     with opened(path) as intake:
         return {entry.name: entry.why for entry in intake.left_out}
 
 
 def refusal(path: Path) -> str:
-    """Open a submission that must be refused, and give the line that says why."""
+    """Open a submission that must be refused, and return the message of the error."""
     with pytest.raises(SubmissionError) as caught, opened(path):
         pass
     text = str(caught.value)

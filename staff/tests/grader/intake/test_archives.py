@@ -1,4 +1,4 @@
-"""Archives: those that students make are opened, and what is none is refused in one line."""
+"""Archives that students make are opened; other files are refused with a one-line message."""
 
 import bz2
 import gzip
@@ -23,7 +23,7 @@ from staff.tests.grader.intake.packing import (
 
 
 def test_an_archive_is_unpacked_and_removed(tmp_path: Path) -> None:
-    """Catches files that are lost, and unpacked code that stays on the grader's disk."""
+    """Catches a file of a zip that is lost, or a copy that is not removed afterwards."""
     archive = write_zip(tmp_path / "ada.zip", FILES)
     assert contents(archive) == FILES
     with opened(archive) as intake:
@@ -43,7 +43,7 @@ def test_an_archive_is_unpacked_and_removed(tmp_path: Path) -> None:
     ],
 )
 def test_tars(tmp_path: Path, ending: str, mode: TarMode) -> None:
-    """Catches a tar that is refused, or that is recognised by the ending of its name alone."""
+    """Catches a tar that is refused, or is recognised by its name and not by its content."""
     packed = write_tar(tmp_path / f"ada{ending}", FILES, mode)
     assert contents(packed) == FILES
     assert name_of(packed) == "ada"
@@ -52,7 +52,7 @@ def test_tars(tmp_path: Path, ending: str, mode: TarMode) -> None:
 
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
 def test_forms_of_tar(tmp_path: Path, form: int) -> None:
-    """Catches a form of tar whose long names or attributes are not read."""
+    """Catches a tar in the PAX, GNU or USTAR format whose long names can't be read."""
     name = f"cs336_basics/{'n' * 90}/{'m' * 90}.py"
     with tarfile.open(tmp_path / "ada.tar", "w", format=form) as file:
         for path, text in {**FILES, name: "z = 3\n"}.items():
@@ -64,26 +64,26 @@ def test_forms_of_tar(tmp_path: Path, form: int) -> None:
 
 @pytest.mark.parametrize("beside", [{}, {"__MACOSX/._ada": "", "notes.txt": ""}, {".git/x": ""}])
 def test_one_folder_at_the_top(tmp_path: Path, beside: Mapping[str, str]) -> None:
-    """Catches a package that isn't found in the zip of a folder, as file managers make it."""
+    """Catches a package that isn't found if one folder at the top of a zip holds all the code."""
     files = {**beside, **{f"ada-1/{name}": text for name, text in FILES.items()}}
     assert contents(write_zip(tmp_path / "ada.zip", files)) == FILES
 
 
 def test_a_zip_of_windows(tmp_path: Path) -> None:
-    """Catches names with backslashes, as some packers write them, that are not read as paths."""
+    """Catches a backslash in a name, as zips from Windows have it, that is not read as a slash."""
     files = {name.replace("/", "\\"): text for name, text in FILES.items()}
     assert contents(write_zip(tmp_path / "ada.zip", files)) == FILES
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"hello", b"PK\x05\x06" + b"\0" * 10])
 def test_what_is_no_zip(tmp_path: Path, content: bytes) -> None:
-    """Catches a traceback for a file that is a zip by its name alone."""
+    """Catches a traceback for a file that is named `ada.zip` but is not a zip."""
     (tmp_path / "ada.zip").write_bytes(content)
     assert refusal(tmp_path / "ada.zip").startswith("ada.zip is not a readable zip: ")
 
 
 def test_what_is_no_archive(tmp_path: Path) -> None:
-    """Catches a traceback for a file of another kind, and a line that doesn't say what is taken."""
+    """Catches a traceback or an unclear message for a file that is neither a zip nor a tar."""
     for name, content, text in (
         ("ada.rar", b"Rar!\x1a\x07\0", "is neither a folder nor a zip nor a tar (.tar, .tar.gz"),
         ("ada.py", b"x = 1", "is neither a folder nor a zip nor a tar"),
@@ -113,7 +113,7 @@ def test_an_encrypted_zip(tmp_path: Path) -> None:
 
 
 def test_nothing_in_it(tmp_path: Path) -> None:
-    """Catches a refusal that doesn't say what an empty or wrongly packed archive lacks."""
+    """Catches a refusal that doesn't say what is missing in an empty or wrongly packed archive."""
 
     def refused(files: Mapping[str, str]) -> str:
         return refusal(write_zip(tmp_path / "ada.zip", files))
@@ -131,7 +131,7 @@ def test_nothing_in_it(tmp_path: Path) -> None:
 
 
 def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches a report whose name is not the submission's, is empty, or leads out of its folder."""
+    """Catches a wrong, empty or unprintable name of a submission, or a name that is a path."""
     (tmp_path / "ada.v2").mkdir()
     monkeypatch.chdir(tmp_path / "ada.v2")
     assert name_of(Path()) == "ada.v2"

@@ -1,4 +1,4 @@
-"""Archives that are small and become large: each is refused before it fills memory or disk."""
+"""An archive that unpacks to too much data is refused before it fills the memory or the disk."""
 
 import os
 import tarfile
@@ -15,7 +15,7 @@ from staff.tests.grader.intake.packing import FILES, TarMode, refusal, write_tar
 def test_an_archive_that_is_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
-    """Catches a small archive that fills the grader's disk."""
+    """Catches an archive that is accepted although its files exceed `MAX_FILES` or `MAX_BYTES`."""
     monkeypatch.setattr(collect, limit, value)
     text = refusal(write_zip(tmp_path / "ada.zip", FILES))
     assert text.startswith("ada.zip is too large: it may have at most ")
@@ -24,14 +24,14 @@ def test_an_archive_that_is_too_large(
 
 @pytest.mark.parametrize("limit", ["MAX_MODULE", "MAX_MODULES"])
 def test_too_much_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    """Catches megabytes of Python that the grader parses."""
+    """Catches Python code that is accepted although it is larger than the grader should parse."""
     monkeypatch.setattr(collect, limit, 100)
     archive = write_zip(tmp_path / "ada.zip", FILES)
     assert "'cs336_basics/__init__.py' makes it too large" in refusal(archive)
 
 
 def test_limits_of_the_archive_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches an archive that is read whole before its size is compared with the limit."""
+    """Catches an archive that is accepted although it has too many bytes or too many entries."""
     archive = write_zip(tmp_path / "ada.zip", FILES)
     monkeypatch.setattr(archives, "MAX_ARCHIVE", 100)
     assert "ada.zip is too large: an archive may have at most" in refusal(archive)
@@ -52,7 +52,7 @@ def test_limits_of_the_archive_itself(tmp_path: Path, monkeypatch: pytest.Monkey
     ],
 )
 def test_a_bomb(tmp_path: Path, name: str, mode: TarMode | None) -> None:
-    """Catches a few kilobytes that unpack to megabytes of zeros."""
+    """Catches an archive of less than 50 kB that is accepted although it holds 20 MB of zeros."""
     zeros = {**FILES, "cs336_basics/zeros.bin": "\0" * 20_000_000}
     path = tmp_path / name
     archive = write_tar(path, zeros, mode) if mode else write_zip(path, zeros)
@@ -61,7 +61,7 @@ def test_a_bomb(tmp_path: Path, name: str, mode: TarMode | None) -> None:
 
 
 def test_a_size_that_lies(tmp_path: Path) -> None:
-    """Catches a limit that believes the header's size of a member."""
+    """Catches a zip that is accepted although a member is larger than the header states."""
     zeros = {**FILES, "cs336_basics/zeros.bin": "\0" * 60_000_000}
     archive = write_zip(tmp_path / "ada.zip", zeros)
     content = bytearray(archive.read_bytes())
@@ -75,7 +75,7 @@ def test_a_size_that_lies(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.XGLTYPE])
 def test_a_header_of_headers(tmp_path: Path, kind: bytes) -> None:
-    """Catches a tar whose table of attributes is read into memory, however large it is."""
+    """Catches a tar whose extension header is read into memory although it has many megabytes."""
     header = tarfile.TarInfo("x")
     header.type, header.size = kind, 150_000_000
     raw = header.tobuf(tarfile.GNU_FORMAT)
@@ -90,7 +90,7 @@ def test_a_header_of_headers(tmp_path: Path, kind: bytes) -> None:
 
 
 def test_a_list_of_members_that_lies(tmp_path: Path) -> None:
-    """Catches a zip whose list of members is believed to be gigabytes long, and read."""
+    """Catches a zip whose list of members is read although its stated size is 80 MB."""
     archive = write_zip(tmp_path / "ada.zip", FILES)
     with archive.open("r+b") as file:
         file.truncate(90_000_000)

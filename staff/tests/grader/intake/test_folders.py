@@ -1,4 +1,4 @@
-"""Intake of folders: what is taken, what is left out, and what is refused."""
+"""Intake of folders: which files are copied, which are left out, and which are refused."""
 
 import os
 import socket
@@ -24,7 +24,7 @@ from tests.harness.errors import SubmissionError
 
 
 def test_a_folder_is_copied(tmp_path: Path) -> None:
-    """Catches code that runs from the folder that was handed in, and a grader that deletes it."""
+    """Catches a grader that does not copy the submission's folder, or that deletes it."""
     put(tmp_path / "ada", FILES)
     with opened(tmp_path / "ada") as intake:
         assert not intake.folder.is_relative_to(tmp_path)
@@ -73,7 +73,7 @@ def _socket(path: Path) -> None:
 def test_what_is_no_file(
     tmp_path: Path, what: str, make: Callable[[Path], None], name: str
 ) -> None:
-    """Catches a link that is followed, and a grader that waits for a pipe."""
+    """Catches a link that is followed, or a grader that hangs because it opens a pipe."""
     put(tmp_path, {n: t for n, t in FILES.items() if not n.startswith(name)})
     (tmp_path / name).parent.mkdir(exist_ok=True)
     make(tmp_path / name)
@@ -89,7 +89,7 @@ def test_what_is_no_file(
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """Catches a traceback, or a silent omission, for a file that the grader may not read."""
+    """Catches a traceback for an unreadable file, or a file that is left out without a message."""
     put(tmp_path, FILES)
     (tmp_path / "adapters.py").chmod(0)
     if os.access(tmp_path / "adapters.py", os.R_OK):
@@ -100,7 +100,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs the superuser")
 def test_as_another_user(tmp_path: Path) -> None:
-    """Catches an intake that only the superuser can run."""
+    """Catches an intake that works only if the superuser runs it."""
     put(tmp_path / "ä b", FILES)
     put(tmp_path / "closed", FILES)
     (tmp_path / "closed/adapters.py").chmod(0)
@@ -141,16 +141,16 @@ except Exception as error:
 
 
 def test_a_path_with_spaces_and_letters(tmp_path: Path) -> None:
-    """Catches a path that is cut at a space or a quote, or whose letters are not ASCII."""
+    """Catches a submission that isn't opened because of a space, quote or umlaut in its path."""
     assert contents(put(tmp_path / "Übung 1/Zoë's", FILES)) == FILES
     archive = write_zip(tmp_path / "Übung 1/Zoë's.zip", FILES)
     assert contents(archive) == FILES
-    (tmp_path / "link").symlink_to(tmp_path / "Übung 1/Zoë's")  # the grader's own choice
+    (tmp_path / "link").symlink_to(tmp_path / "Übung 1/Zoë's")  # a link to a submission
     assert contents(tmp_path / "link") == FILES
 
 
 def test_a_folder_that_changes_while_it_is_read(tmp_path: Path) -> None:
-    """Catches a link that is followed because it replaced a file after the check."""
+    """Catches a link that is followed because it replaced a file or folder after the check."""
     put(tmp_path / "ada", FILES)
     put(tmp_path / "secret", {"f.py": "secret", "__init__.py": "secret"})
     place = tmp_path / "ada/cs336_basics"
@@ -183,9 +183,10 @@ def test_a_folder_that_changes_while_it_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_swapped_after_the_look(tmp_path: Path) -> None:
-    """Catches a file that is copied although a link, a pipe or nothing replaced it after the check.
+    """Catches a file that is copied although it was removed or replaced after the check.
 
-    The test above swaps files at random moments; here each swap falls between check and copy.
+    `test_a_folder_that_changes_while_it_is_read` swaps files at random moments. In this test, each
+    swap happens after the check and before the copy.
     """
     put(tmp_path, FILES)
     with FolderSource(tmp_path) as source:
@@ -206,7 +207,7 @@ def test_a_file_swapped_after_the_look(tmp_path: Path) -> None:
 
 
 def test_a_file_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches a copy without end of a file that somebody keeps writing to."""
+    """Catches a copy that never ends because another process keeps writing to the file."""
     put(tmp_path, FILES)
 
     def endless(_source: FolderSource, _file: str) -> Iterator[bytes]:

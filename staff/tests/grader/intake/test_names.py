@@ -1,4 +1,4 @@
-"""Names inside a submission: which lead out, hide or look like others."""
+"""The names of files in a submission: unsafe names are refused, and imports are resolved."""
 
 import os
 import posixpath
@@ -23,7 +23,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=8).map("/".join) | st.text(max_size=30))
 @thorough
 def test_no_name_leads_out(name: str) -> None:
-    """Catches a name that ends outside the folder it is unpacked to."""
+    """Catches a name in an archive that `inside` turns into a path outside the folder."""
     try:
         path = inside(name, "a.zip")
     except SubmissionError as error:
@@ -39,7 +39,7 @@ def test_no_name_leads_out(name: str) -> None:
 @given(st.text(max_size=30))
 @thorough
 def test_what_has_no_flaw_can_be_written(name: str) -> None:
-    """Catches a name that is accepted although it is not plain printable ASCII."""
+    """Catches the path of a module that is accepted although it is not printable ASCII."""
     path = f"cs336_basics/{name}/m.py"
     wrong = flaw(path)
     if wrong is None:
@@ -67,7 +67,7 @@ def test_what_has_no_flaw_can_be_written(name: str) -> None:
     ],
 )
 def test_names_in_the_package(tmp_path: Path, name: str, why: str) -> None:
-    """Catches a name that looks like another, has invisible letters, or can't exist elsewhere."""
+    """Catches a file of the package that is accepted with a misleading or not portable name."""
     text = refusal(write_zip(tmp_path / "ada.zip", {**FILES, name: ""}))
     assert text.startswith("ada.zip holds 'cs336_basics/")
     assert why.removeprefix("U+0455") in text
@@ -87,7 +87,7 @@ def test_names_in_the_package(tmp_path: Path, name: str, why: str) -> None:
     ],
 )
 def test_names_that_are_one_on_some_machines(tmp_path: Path, one: str, other: str) -> None:
-    """Catches two files of which another file system keeps only one."""
+    """Catches two files that are accepted although some file systems would keep only one."""
     files = {**FILES, f"cs336_basics/{one}": "1", f"cs336_basics/{other}": "2"}
     text = refusal(write_tar(tmp_path / "ada.tar", files))
     assert "which are the same file on some machines; rename one of them" in text
@@ -107,13 +107,13 @@ def test_names_that_are_one_on_some_machines(tmp_path: Path, one: str, other: st
     ],
 )
 def test_names_at_the_top(tmp_path: Path, name: str, text: str) -> None:
-    """Catches a package or file whose name only looks like `cs336_basics` or `adapters.py`."""
+    """Catches a name that looks like `cs336_basics`, `adapters.py` or `tests` and is accepted."""
     assert text in refusal(write_zip(tmp_path / "ada.zip", {**FILES, name: ""}))
     assert text in refusal(write_zip(tmp_path / "ada.zip", {name: ""}))
 
 
 def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
-    """Catches a traceback for a name whose bytes are in another encoding than UTF-8."""
+    """Catches a traceback for a file whose name is not valid UTF-8."""
     os.makedirs(tmp_path / "ada/cs336_basics")
     (tmp_path / "ada/adapters.py").write_text("")
     odd = os.fsdecode(b"gr\xf6sse.txt")
@@ -129,7 +129,7 @@ def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
 
 
 def write_tar_bytes(path: Path) -> Path:
-    """A tar with a name in Latin-1."""
+    """Write a tar that holds a file whose name is encoded in Latin-1."""
     write_tar(path, {**FILES, "cs336_basics/grXsse.txt": ""})
     content = bytearray(path.read_bytes())
     at = content.index(b"grXsse") + 2
@@ -144,12 +144,12 @@ def write_tar_bytes(path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["torch", "numpy", "random", "json", "sitecustomize", "staff"])
 def test_installed_modules(name: str) -> None:
-    """Catches a file of a submission that replaces a module of Python or PyTorch."""
+    """Catches an installed module, such as `torch`, that a file of a submission could replace."""
     assert installed(name)
 
 
 def test_names_that_are_free() -> None:
-    """Catches a helper of a student that is taken for an installed module."""
+    """Catches a student's helper module that is mistaken for an installed module."""
     assert not any(map(installed, ["helpers", "my_model", "common", "größe", "a-b", ""]))
     assert look_alike("größe") is look_alike("adapters_old.py") is look_alike("tests") is None
     assert sameness("A/B.") == "a/b"
@@ -158,19 +158,19 @@ def test_names_that_are_free() -> None:
 @given(st.text(max_size=60) | st.binary(max_size=60))
 @thorough
 def test_imports_of_any_text(text: str | bytes) -> None:
-    """Catches a file that can't be parsed and stops the grading of a class."""
+    """Catches a file that stops the whole batch because it can't be parsed."""
     content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     assert all(isinstance(name, str) for name in imported(content, "a/b.py"))
 
 
 @pytest.mark.parametrize("text", ["(" * 5000, "-" * 100_000 + "1", "a" + ".b" * 100_000, "\0"])
 def test_imports_of_deep_text(text: str) -> None:
-    """Catches a parser that runs out of stack."""
+    """Catches a crash or an exception of the parser on deeply nested code."""
     assert list(imported(text.encode(), "a.py")) == []
 
 
 def test_imports() -> None:
-    """Catches a form of import that is missed, or a relative one that is resolved wrongly."""
+    """Catches an import that is missed, or a relative import that is resolved wrongly."""
     text = "import a.b as c, d\nfrom . import e\nfrom .f import g\nfrom ..h import i\n"
     text += "from ... import z"
     assert list(imported(text.encode(), "p/q/r.py")) == [

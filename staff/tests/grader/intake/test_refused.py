@@ -1,4 +1,4 @@
-"""Archives whose members lead out, are no files, clash or are damaged: refused in one line."""
+"""An archive with an unsafe, duplicate or damaged member is refused with a one-line message."""
 
 import random
 import stat
@@ -25,7 +25,7 @@ def _write_tgz(path: Path, files: Mapping[str, str]) -> Path:
     ["../evil.py", "a/../../evil.py", "/etc/evil.py", "..\\evil.py", "C:\\evil.py", "C:evil"],
 )
 def test_a_name_that_leads_out(tmp_path: Path, write: Write, name: str) -> None:
-    """Catches an archive that writes outside the folder it is unpacked to."""
+    """Catches a file of an archive that is written outside the folder for the unpacked files."""
     text = refusal(write(tmp_path / "ada.zip", {**FILES, name: "evil"}))
     assert text.startswith(f"ada.zip holds {name!r}, which leads out of the archive; pack ")
     assert [p.name for p in tmp_path.rglob("*")] == ["ada.zip"]
@@ -51,9 +51,9 @@ KINDS = {
 
 @pytest.mark.parametrize("what", KINDS)
 def test_what_is_no_file_in_a_tar(tmp_path: Path, what: str) -> None:
-    """Catches an unpacked link, pipe or device, and a refusal where one lies outside the package.
+    """Catches a link, pipe or device that is unpacked, or one in `venv/` that causes a refusal.
 
-    A link in `venv/` is common and harmless: nothing there is taken.
+    Links in `venv/` are common and harmless, since no file of that folder is copied.
     """
     for kind in KINDS[what]:
         for name in ("cs336_basics/odd.py", "adapters.py", "cs336_basics", "venv/bin/python"):
@@ -70,7 +70,7 @@ def test_what_is_no_file_in_a_tar(tmp_path: Path, what: str) -> None:
 
 
 def test_a_file_through_a_link(tmp_path: Path) -> None:
-    """Catches a member that is written through a link that came before it."""
+    """Catches a file that is written to the target of a link from the same archive."""
     archive = write_tar(tmp_path / "ada.tar", {})
     with tarfile.open(archive, "a") as file:
         header = tarfile.TarInfo("cs336_basics")
@@ -83,7 +83,7 @@ def test_a_file_through_a_link(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("write", [write_zip, _write_tgz, write_tar])
 def test_a_damaged_archive(tmp_path: Path, write: Write) -> None:
-    """Catches an error of the decompressor that ends the grading of a whole class."""
+    """Catches a damaged archive that stops the whole batch with an error of the decompressor."""
     archive = write(tmp_path / "ada.zip", FILES)
     good, draw = archive.read_bytes(), random.Random(3)
     refusals = []
@@ -99,7 +99,7 @@ def test_a_damaged_archive(tmp_path: Path, write: Write) -> None:
 
 
 def test_a_tar_whose_middle_is_damaged(tmp_path: Path) -> None:
-    """Catches files that are lost in silence because damage is taken for the end of a tar."""
+    """Catches files that are lost without a message because a damaged header ends a tar early."""
     archive = write_tar(tmp_path / "ada.tar", {**FILES, "cs336_basics/last.py": ""})
     content = archive.read_bytes()
     archive.write_bytes(content.replace(b"cs336_basics/last.py", b"cs336_basics/lost.py"))
@@ -109,7 +109,7 @@ def test_a_tar_whose_middle_is_damaged(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("write", [write_zip, write_tar])
 def test_a_file_that_is_there_twice(tmp_path: Path, write: Write) -> None:
-    """Catches an archive in which two readers see different code under one name."""
+    """Catches an archive that is accepted although it holds two files with the same name."""
     archive = write(tmp_path / "ada.zip", FILES)
     if write is write_zip:
         with zipfile.ZipFile(archive, "a") as zipped:
@@ -121,6 +121,6 @@ def test_a_file_that_is_there_twice(tmp_path: Path, write: Write) -> None:
 
 
 def test_a_file_where_a_folder_must_be(tmp_path: Path) -> None:
-    """Catches a traceback for a zip that holds one name as a file and as a folder."""
+    """Catches a traceback for a zip in which the same name is a file and a folder."""
     archive = write_zip(tmp_path / "ada.zip", {"a": "file", "a/b": "in it"})
     assert refusal(archive) == "ada.zip holds 'a' as a file and as a folder; pack it again"

@@ -1,4 +1,4 @@
-"""What intake takes of a submission: the package, the adapters and the modules they import."""
+"""Intake copies the package, the adapters and the modules that these import."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ TWO = {"cs336_basics/__init__.py": "", "adapters.py": ""}
 
 
 def test_what_is_taken(tmp_path: Path) -> None:
-    """Catches a helper or data that a submission loses, and a file that it must not bring."""
+    """Catches a needed file that is not copied, or a file that is copied and not needed."""
     files = {
         **TWO,
         "adapters.py": "from helpers.deep import f\nimport alone\nimport torch, json",
@@ -67,7 +67,7 @@ def test_what_is_taken(tmp_path: Path) -> None:
 
 
 def test_the_public_layout(tmp_path: Path) -> None:
-    """Catches a `tests/common.py` that is lost, and tests or hooks that are taken along with it."""
+    """Catches an imported module of `tests/` that is not copied, or a `conftest.py` that is."""
     assert set(contents(CATALOGUE / "alternates/public_layout")) == {
         *("cs336_basics/__init__.py", "cs336_basics/bpe.py", "cs336_basics/loop_utils.py"),
         *("cs336_basics/model.py", "cs336_basics/nn_utils.py", "cs336_basics/optim.py"),
@@ -91,7 +91,7 @@ def test_the_public_layout(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", [ROOT, SOLUTION])
 def test_our_own(folder: Path) -> None:
-    """Catches a refusal of this repository, whose root has an environment, a history and links."""
+    """Catches a refusal of this repository or its solution, or an unneeded file that is copied."""
     with opened(folder) as intake:
         names = {f"cs336_basics/{f.name}" for f in (folder / "cs336_basics").glob("*.py")}
         assert set(intake.taken) == {"adapters.py", *names}

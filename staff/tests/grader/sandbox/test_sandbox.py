@@ -1,4 +1,4 @@
-"""The sandbox: its backends, the choice among them, and forked and spawned workers."""
+"""Tests of the sandbox: its backends, the choice among them, and forked and spawned workers."""
 
 import os
 import socket
@@ -40,20 +40,20 @@ os.execv(inner[0], inner)
 
 @pytest.fixture(scope="module")
 def line() -> Iterator[int]:
-    """The file descriptor of a zygote's socket."""
+    """Start a zygote, and yield the file descriptor of its socket."""
     with zygote() as fd:
         yield fd
 
 
 def remote(line: int, folder: Path, **plan: object) -> Remote:
-    """A bridge to a submission in a worker."""
+    """Return a bridge to a submission in a worker; `plan` changes fields of its confinement."""
     confinement = Confinement(backend="namespaces", submission=str(folder))
     confinement = msgspec.structs.replace(confinement, **plan)
     return Remote(locate(folder), "cpu", Workers(zygote_socket=line, plan=confinement))
 
 
 def silu(bridge: Remote) -> Tensor:
-    """What the adapter gives for three zeros."""
+    """Return the output of `run_silu` for three zeros."""
     reply = bridge.call("run_silu", {"in_features": torch.zeros(3)})
     assert isinstance(reply, Answer), reply
     assert isinstance(reply.output, Tensor)
@@ -61,14 +61,14 @@ def silu(bridge: Remote) -> Tensor:
 
 
 def raised(bridge: Remote, *, refusal: bool = False) -> Raised:
-    """The exception of the adapter for three zeros."""
+    """Return the exception that `run_silu` raises for three zeros."""
     reply = bridge.call("run_silu", {"in_features": torch.zeros(3)}, refusal=refusal)
     assert isinstance(reply, Raised), reply
     return reply
 
 
 def needs(backend: str) -> pytest.MarkDecorator:
-    """Skip where a backend doesn't work."""
+    """Return a mark that skips a test if the backend doesn't work on this machine."""
     try:
         choose(backend)
     except SandboxError as error:
@@ -88,13 +88,13 @@ def test_a_parallel_operation_in_the_tenth_worker(line: int, tmp_path: Path) -> 
 
 @needs("namespaces")
 def test_a_spawned_worker(line: int) -> None:
-    """Catches a spawned worker that may not read a module which it has to import."""
+    """Catches a sandbox in which a spawned worker can't read a module that it imports."""
     with closing(remote(line, SOLUTION, gpu=True)) as bridge:
         assert torch.equal(silu(bridge), torch.zeros(3))
 
 
 def test_a_spawned_worker_sees_no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches a test, a case or a solution that a spawned worker may read."""
+    """Catches a sandbox in which a spawned worker can read tests, cases or solutions."""
     more = [str(ROOT / "staff/tests/../.."), str(SOLUTION), str(ROOT / "tests")]
     monkeypatch.setattr(sys, "path", [*sys.path, *more])
     seen = readable(Confinement(backend="bwrap", submission="/nowhere"))
@@ -114,7 +114,7 @@ def test_a_spawned_worker_sees_no_answers(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.skipif(os.getuid() == 0, reason="as root, the worker's user may not read Python")
 def test_behind_a_fake_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches a command inside bwrap that starts no worker."""
+    """Catches a command line for bwrap whose Python can't find the worker's modules."""
     fake = tmp_path / "bwrap"
     fake.write_text(FAKE.format(python=sys.executable))
     fake.chmod(0o755)
@@ -123,7 +123,7 @@ def test_behind_a_fake_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_command_of_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches a protection that is missing from the command of bwrap."""
+    """Catches a protective option that is missing from the command line of bwrap."""
     monkeypatch.setattr(bwrap, "program", lambda: "/usr/bin/bwrap")
     plan = Confinement(backend="bwrap", submission=str(tmp_path))
     command = bwrap.command(plan, ["python", "-I"], tmp_path / "room")
@@ -152,7 +152,7 @@ def test_the_command_of_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @needs("namespaces")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_a_worker_cannot_reach(line: int) -> None:
-    """Catches points that a submission loses because the sandbox can't reach the GPU."""
+    """Catches a missing `NoWorkerError` if a worker can't use the GPU."""
     plan = Confinement(backend="namespaces", submission=str(SOLUTION))
     with pytest.raises(NoWorkerError, match="cuda:0 can't be used: "):
         Remote(locate(SOLUTION), "cuda:0", Workers(zygote_socket=line, plan=plan))
@@ -160,13 +160,13 @@ def test_a_gpu_that_a_worker_cannot_reach(line: int) -> None:
 
 @needs("namespaces")
 def test_auto_takes_the_strongest() -> None:
-    """Catches an `auto` that takes a weaker backend than there is."""
+    """Catches an `auto` that chooses a weaker backend although `namespaces` works."""
     assert choose("auto").name == "namespaces"
     assert any("no network" in text for text in choose("auto").protections)
 
 
 def test_what_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches another backend in place of a missing one that was asked for by name."""
+    """Catches a `choose` that returns another backend if the requested one is not installed."""
     monkeypatch.setattr(bwrap, "program", lambda: None)
     with pytest.raises(SandboxError, match="bwrap is not available: bwrap is not installed"):
         choose("bwrap")
@@ -174,13 +174,13 @@ def test_what_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs("bwrap")
 def test_behind_bwrap() -> None:
-    """Catches a protection of bwrap that keeps a right submission from answering."""
+    """Catches an option of bwrap that stops a correct submission from answering."""
     with zygote() as fd, closing(remote(fd, SOLUTION, backend="bwrap")) as bridge:
         assert torch.equal(silu(bridge), torch.zeros(3))
 
 
 def test_unknown_backends() -> None:
-    """Catches a misspelt backend that is taken for `auto`."""
+    """Catches an unknown backend, such as `docker`, for which no `SandboxError` is raised."""
     with pytest.raises(SandboxError, match="no sandbox is called 'docker'; there are auto, namesp"):
         choose("docker")
     assert [b.name for b in BACKENDS] == ["namespaces", "bwrap", "landlock", "process"]
@@ -188,14 +188,14 @@ def test_unknown_backends() -> None:
 
 @needs("namespaces")
 def test_a_folder_that_is_not_there(line: int) -> None:
-    """Catches points that a submission loses because its sandbox can't be entered."""
+    """Catches a missing `NoWorkerError` if the sandbox can't be entered."""
     plan = Confinement(backend="namespaces", submission="/no/such/folder")
     with pytest.raises(NoWorkerError, match="the sandbox can't be entered: "):
         Remote(locate(SOLUTION), "cpu", Workers(zygote_socket=line, plan=plan))
 
 
 def test_a_zygote_that_is_gone() -> None:
-    """Catches points that a submission loses because the zygote has ended."""
+    """Catches a missing `NoWorkerError` if the zygote has ended."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     theirs.close()
     plan = Confinement(backend="namespaces", submission=str(SOLUTION))
@@ -205,7 +205,7 @@ def test_a_zygote_that_is_gone() -> None:
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_jumps_of_the_filter_end_inside_it(machine: str) -> None:
-    """Catches a filter of system calls with a jump behind its end, which the kernel refuses."""
+    """Catches a seccomp filter with a jump past its end, which the kernel rejects."""
     for signals in (True, False):
         program = seccomp.program(signals=signals, machine=machine)
         count = len(program) // 8
@@ -242,7 +242,7 @@ def run_silu(in_features):
 
 @needs("namespaces")
 def test_what_annotations_say_is_asked_for_once(line: int, tmp_path: Path) -> None:
-    """Catches what annotations say of a call if it is lost in the sandbox, or asked for twice."""
+    """Catches a violated type annotation that is not reported, or is reported for every call."""
     added = {"cs336_basics/feed_forward.py": ANNOTATED}
     with closing(remote(line, submission(tmp_path / "annotated", added=added))) as bridge:
         first, second = raised(bridge), raised(bridge)
@@ -252,7 +252,7 @@ def test_what_annotations_say_is_asked_for_once(line: int, tmp_path: Path) -> No
 
 @needs("namespaces")
 def test_no_request_tells_that_an_error_is_expected(line: int, tmp_path: Path) -> None:
-    """Catches a request that tells the submission that an error is expected."""
+    """Catches a request from which the submission can read that an error is expected."""
     with closing(
         remote(line, submission(tmp_path / "knowing", added={"adapters.py": KNOWING}))
     ) as bridge:

@@ -1,4 +1,4 @@
-"""From scratch, judged: which tasks a finding concerns, and what follows for their points."""
+"""Findings of ready-made code: which tasks a finding concerns, and which points it costs."""
 
 from pathlib import Path
 from typing import get_args
@@ -22,7 +22,7 @@ RUBRIC = read_rubric()
 
 
 def test_the_task_of_a_place(tmp_path: Path) -> None:
-    """Catches a finding that is put down to another task than the one whose code it stands in."""
+    """Catches a finding that is assigned to a task to which its code does not belong."""
     patched([], SOLUTION, tmp_path / "s")
     file = tmp_path / "s/cs336_basics/attention.py"
     text = file.read_text().replace("0.0, softmax(", "0.0, torch.softmax(")
@@ -52,7 +52,7 @@ def test_the_task_of_a_place(tmp_path: Path) -> None:
 
 
 def test_the_task_of_a_name(tmp_path: Path) -> None:
-    """Catches a finding without its task in a file that the rubric doesn't name."""
+    """Catches a use of `torch.softmax` without a task because the rubric doesn't list its file."""
     (tmp_path / "cs336_basics").mkdir()
     text = "import torch\ndef f(x):\n    return torch.softmax(x, 0)\ntorch.nn.ReLU()\neval('x')"
     (tmp_path / "cs336_basics/ops.py").write_text(text)
@@ -63,7 +63,7 @@ def test_the_task_of_a_name(tmp_path: Path) -> None:
 
 
 def findings_of(task: str) -> tuple[ScratchFinding, ...]:
-    """A finding that concerns a task, and a dodge."""
+    """Return a finding that concerns the task, and a dodge, which concerns no task."""
     return (
         ScratchFinding(file="a.py", line=1, name="torch.softmax", how="called", tasks=(task,)),
         ScratchFinding(file="a.py", line=2, name="eval", how="dodge"),
@@ -71,7 +71,7 @@ def findings_of(task: str) -> tuple[ScratchFinding, ...]:
 
 
 def test_points_are_taken() -> None:
-    """Catches a finding that takes the points of another task, or leaves the total as it was."""
+    """Catches a finding that costs the points of a wrong task, or does not lower the total."""
     rubric = small_rubric()
     first, second = rubric.tasks
     result = suite_result(
@@ -86,7 +86,7 @@ def test_points_are_taken() -> None:
 
 
 def test_what_follows(tmp_path: Path) -> None:
-    """Catches a policy that does not do what its name says to points, grades and notes."""
+    """Catches a policy (`report`, `enforce`, `off`) that gives wrong points, findings or notes."""
     text = "from torch import softmax as ready\n\n\ndef softmax(x, dim):\n    return ready(x, dim)"
     folder = submission(tmp_path / "ada", {"cs336_basics/softmax.py": text})
     tasks = [task_result(task, [State.PASSED] * len(task.tests)) for task in RUBRIC.tasks]

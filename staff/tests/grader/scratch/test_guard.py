@@ -1,4 +1,4 @@
-"""From scratch, at run time: what a submission calls is noted, and nothing is changed by that."""
+"""The guard notes which forbidden functions a submission calls, and changes no result."""
 
 import functools
 import importlib.util
@@ -29,7 +29,7 @@ Run = Callable[[str], tuple[dict[str, Any], list[str]]]
 
 @pytest.fixture
 def guard(tmp_path: Path) -> Iterator[Guard]:
-    """A guard that watches the test's folder."""
+    """Install a guard that watches the test's folder, and remove it after the test."""
     made = Guard(RULES)
     made.install()
     made.watch(tmp_path)
@@ -39,7 +39,10 @@ def guard(tmp_path: Path) -> Iterator[Guard]:
 
 @pytest.fixture
 def run(guard: Guard, tmp_path: Path) -> Iterator[Run]:
-    """Run a file of the submission, and give its names and what was noted: `line name how`."""
+    """Yield a function that runs code as a file of the submission.
+
+    The function returns the names that the code defines, and the notes as `line name how`.
+    """
 
     def run_text(text: str) -> tuple[dict[str, Any], list[str]]:
         file = tmp_path / "m.py"
@@ -81,25 +84,25 @@ NOTED = {
 
 @pytest.mark.parametrize("text", NOTED)
 def test_what_is_noted(run: Run, text: str) -> None:
-    """Catches a call that is missed, or noted under another name or line."""
+    """Catches a forbidden call that is not noted, or is noted with a wrong name or line number."""
     assert run(text)[1] == [f"4 {NOTED[text]} called"]
 
 
 def test_a_method_of_a_class(run: Run) -> None:
-    """Catches `forward` of a forbidden class, called with an object of another one."""
+    """Catches a call of `nn.SiLU.forward` that is not noted if its object is not an `nn.SiLU`."""
     text = "nn.SiLU.forward(type('S', (), {'inplace': False})(), x)"
     assert "4 torch.nn.SiLU called" in run(text)[1]
 
 
 def test_inner_operators(run: Run) -> None:
-    """Catches an operator of `torch.ops.aten` that is called unnoticed."""
+    """Catches a call of an operator in `torch.ops.aten` that is not noted as a dodge."""
     noted = run("torch.ops.aten._softmax(x, -1, False)\ntorch.ops.aten.silu.default(x)")[1]
     name = "torch.ops.aten"
     assert noted == [f"4 {name}._softmax dodge", f"5 {name}.silu.default dodge"]
 
 
 def test_a_derived_class(run: Run) -> None:
-    """Catches a forbidden class that is used unnoticed through a class derived from it."""
+    """Catches an object of a class derived from `nn.Linear` that is created without a note."""
     names, noted = run("class Linear(nn.Linear):\n    def extra(self): ...")
     assert noted == []
     names["Linear"](3, 2)
@@ -109,13 +112,13 @@ def test_a_derived_class(run: Run) -> None:
 
 
 def test_an_import(run: Run) -> None:
-    """Catches the import of a ready-made tokenizer."""
+    """Catches an import of a ready-made tokenizer that is not noted."""
     noted = run("try:\n    import sentencepiece\nexcept ImportError: pass")[1]
     assert noted == ["5 sentencepiece called"]
 
 
 def test_the_task(run: Run, guard: Guard) -> None:
-    """Catches a call that is noted for another task than the one whose tests run."""
+    """Catches a call that is noted for a task whose tests are not running."""
     names, _ = run("def f():\n    return torch.softmax(x, -1)")
     for task in ("softmax", "attention", "softmax"):
         guard.task = task
@@ -125,7 +128,7 @@ def test_the_task(run: Run, guard: Guard) -> None:
 
 
 def test_what_pytorch_and_others_call(guard: Guard, run: Run) -> None:
-    """Catches a call that PyTorch or a test makes, noted as the submission's."""
+    """Catches a call by PyTorch or by a test that is noted as a call by the submission."""
     torch.nn.functional.softmax(torch.ones(2), 0)
     torch.nn.Linear(2, 2)(torch.ones(2)).softmax(0)
     layer = torch.nn.TransformerEncoderLayer(4, 2)
@@ -141,7 +144,7 @@ def test_notes_have_an_end(run: Run, guard: Guard) -> None:
 
 
 def test_nothing_changes(guard: Guard) -> None:
-    """Catches a watched function that gives another result, or can't be pickled or copied."""
+    """Catches a watched function that returns a different result, or can't be pickled."""
     F = torch.nn.functional
     x = torch.randn(3, 4, requires_grad=True)
     expected = torch.exp(x) / torch.exp(x).sum(-1, keepdim=True)
@@ -176,7 +179,7 @@ def test_everything_is_put_back() -> None:
 
 
 def test_the_solution_has_no_finding(guard: Guard) -> None:
-    """Catches a note on the solution while it runs, and a result that the guard changes."""
+    """Catches a note about the solution, which calls nothing forbidden, or a changed result."""
     guard.watch(SOLUTION)
     with clean_imports():
         bridge = InProcess(locate(SOLUTION), annotate=False)
@@ -220,7 +223,7 @@ print([(n["name"], n["line"]) for n in guard.found()])
 
 
 def test_the_compiler(tmp_path: Path) -> None:
-    """Catches a watched function that the compiler can't trace, or traces to other numbers."""
+    """Catches a guard that makes `torch.compile` fail, or changes the results of compiled code."""
     (tmp_path / "cs336_basics").symlink_to(SOLUTION / "cs336_basics")
     (tmp_path / "mine.py").write_text(
         "import torch\ndef f(x):\n    return torch.nn.functional.silu(x.softmax(-1))\n"

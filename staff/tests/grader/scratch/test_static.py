@@ -1,10 +1,10 @@
-"""From scratch, read: what is forbidden is found by whatever name, and nothing else is."""
+"""Forbidden names are found in code under any alias, and allowed names are not reported."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch  # noqa: F401 - names are looked up in what is loaded
+import torch  # noqa: F401 - `look_up` searches the modules that are loaded
 
 from staff.catalogue.patches import FOLDER as CATALOGUE
 from staff.catalogue.patches import load_alternates, patched
@@ -21,7 +21,10 @@ Find = Callable[..., list[str]]
 
 @pytest.fixture
 def found(tmp_path: Path) -> Find:
-    """Find what is in a module of a submission, and in others beside it: `line name how`."""
+    """Return a function that writes modules of a submission and returns the findings in them.
+
+    A finding has the form `line name how`.
+    """
 
     def find(text: str, **others: str) -> list[str]:
         for name, content in {"m": text, **others}.items():
@@ -90,7 +93,7 @@ READ = {
 
 @pytest.mark.parametrize("what", READ)
 def test_what_is_read(found: Find, what: str) -> None:
-    """Catches a name that isn't followed, or is reported as another."""
+    """Catches a forbidden name that is not found, or is reported with a wrong name or line."""
     text, expected = READ[what]
     assert f"{expected} read" in found(text)
 
@@ -118,7 +121,7 @@ DODGES = {
 
 @pytest.mark.parametrize("what", DODGES)
 def test_dodges(found: Find, what: str) -> None:
-    """Catches a way to reach a forbidden name that is not reported."""
+    """Catches indirect access to a forbidden name, such as `getattr`, that is not reported."""
     text, expected = DODGES[what]
     assert any(expected in line for line in found(text))
     if what != "string":
@@ -127,14 +130,14 @@ def test_dodges(found: Find, what: str) -> None:
 
 @pytest.mark.parametrize("way", ["__import__('torch.nn').nn", "sys.modules['tor' 'ch'].nn"])
 def test_dodges_that_can_be_read(found: Find, way: str) -> None:
-    """Catches a forbidden name that is reported as a dodge alone though its text can be read."""
+    """Catches a forbidden name that is reported only as a dodge although the code states it."""
     assert "2 torch.nn.Linear read" in found(f"import sys\n{way}.Linear(1, 2)")
     text = "import importlib\nF = importlib.import_module('torch.nn' + '.functional')\nF.silu(x)"
     assert "3 torch.nn.functional.silu read" in found(text)
 
 
 def test_through_another_module(found: Find) -> None:
-    """Catches an alias that is not followed through other modules of the submission."""
+    """Catches a forbidden name that is not found because another module imports it."""
     helper = "import torch.nn.functional as F\nfrom .third import G"
     third = "from torch import nn as G"
     text = "from cs336_basics.helper import F\nfrom . import helper as h\nF.silu\nh.G.Linear\n"
@@ -167,7 +170,7 @@ def test_through_another_module(found: Find) -> None:
     ],
 )
 def test_what_may_be_used(found: Find, text: str) -> None:
-    """Catches a report of a line that uses nothing forbidden."""
+    """Catches a finding in code that uses nothing forbidden."""
     assert found(text) == []
 
 
@@ -176,17 +179,17 @@ def test_what_may_be_used(found: Find, text: str) -> None:
     [ROOT, SOLUTION, *(CATALOGUE / f"alternates/public_{n}" for n in ("layout", "functional"))],
 )
 def test_nothing_in_what_is_right(folder: Path) -> None:
-    """Catches a finding in the stubs, the solution or a right submission in the public layout."""
+    """Catches a finding in the stubs, the solution, or correct code in the public layout."""
     with opened(folder) as intake:
         assert findings(intake.folder, RUBRIC) == ()
 
 
 def test_nothing_in_the_alternates(tmp_path: Path) -> None:
-    """Catches a finding in an alternate, except in the few that use ready-made parts on purpose."""
+    """Catches an alternate that has a wrong finding, or whose ready-made code is not found."""
     used = set()
     for alternate in load_alternates():
         folder = patched([alternate], SOLUTION, tmp_path / alternate.id)
-        for file in folder.rglob("*.py"):  # the rest is the solution's
+        for file in folder.rglob("*.py"):  # keep only the files that the alternate changes
             if file.read_bytes() == (SOLUTION / file.relative_to(folder)).read_bytes():
                 file.unlink()
         if findings(folder, RUBRIC):
@@ -203,7 +206,7 @@ def test_nothing_in_the_alternates(tmp_path: Path) -> None:
 
 
 def test_the_longest_pattern_decides() -> None:
-    """Catches an exception to a rule that is ignored, or that reaches further than its name."""
+    """Catches a name that is decided by a shorter pattern although a longer one matches it."""
     rules = Scratch(("a.*", "a.b.c"), ("a.b", "a.d.*"))
     names = ("a", "a.b", "a.b.x", "a.b.c", "a.b.c.d", "a.d", "a.d.e", "a.bc", "ab")
     assert [n for n in names if rules.forbids(n)] == ["a.b.c", "a.b.c.d", "a.d", "a.bc"]
@@ -211,7 +214,7 @@ def test_the_longest_pattern_decides() -> None:
 
 
 def test_the_rubric_names_what_there_is() -> None:
-    """Catches a misspelt name in the rubric, which would forbid or allow nothing."""
+    """Catches a misspelt name in the rubric's rules, which would match no function or class."""
     for pattern in (*RULES.forbidden, *RULES.allowed, *RULES.backdoors):
         if pattern.startswith("torch."):
             assert look_up(pattern.removesuffix(".*")) is not None or "cpp_ext" in pattern, pattern
@@ -222,5 +225,5 @@ def test_the_rubric_names_what_there_is() -> None:
     "text", ["x = (", "\0", "a" + ".b" * 5000, "x = " + "'a' + " * 3000 + "'b'"]
 )
 def test_files_that_are_no_python(found: Find, text: str) -> None:
-    """Catches a file that can't be parsed and ends the grading of a whole class."""
+    """Catches a file that stops the whole batch because it can't be parsed."""
     assert all(" dodge" in line for line in found(text))

@@ -1,4 +1,4 @@
-"""The protocol: plain data goes through whole, and nothing else does."""
+"""The wire protocol carries plain data without changes, and rejects everything else."""
 
 import json
 import math
@@ -33,7 +33,7 @@ Pair = tuple[Channel, Channel]
 
 @pytest.fixture
 def pair() -> Iterator[Pair]:
-    """Two channels that are connected."""
+    """Yield two connected channels."""
     one, other = socket.socketpair()
     with one, other:
         yield Channel(one), Channel(other)
@@ -51,7 +51,7 @@ def _decoded(message: object, *, recipes: bool = False) -> Any:
 
 
 def test_plain_data_goes_through(pair: Pair) -> None:
-    """Catches a kind of plain data that is lost, or comes out as another."""
+    """Catches plain data that is lost or changed between `send` and `receive`."""
     one, other = pair
     sent = {"a": [1, 2.5, None, (True, "\ud800é"), b"\x00\xff"], 7: {"x": math.inf}, (1, 2): -0.0}
     one.send(sent)
@@ -60,7 +60,7 @@ def test_plain_data_goes_through(pair: Pair) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.complex64])
 def test_tensors_go_through(dtype: torch.dtype) -> None:
-    """Catches a tensor whose dtype or shape changes on its way."""
+    """Catches a tensor whose dtype, shape or values are changed by `encode` and `decode`."""
     tensor = torch.arange(6).reshape(2, 3).to(dtype)
     got = _decoded({"t": [tensor, tensor[:, :0]]})
     assert got["t"][0].dtype is dtype
@@ -69,7 +69,7 @@ def test_tensors_go_through(dtype: torch.dtype) -> None:
 
 
 def test_recipes_reach_a_worker_alone() -> None:
-    """Catches a recipe that a submission sends and the grader builds."""
+    """Catches a grader that accepts a recipe from a submission."""
     recipe = File(b"x")
     assert _decoded([recipe], recipes=True) == [recipe]
     for message in (recipe, [[recipe]], {"x": recipe}, {recipe: 1}, ((recipe,),), {(recipe,): 1}):
@@ -80,7 +80,7 @@ def test_recipes_reach_a_worker_alone() -> None:
 
 
 def test_frames_that_come_together_are_taken_apart(pair: Pair) -> None:
-    """Catches an answer that is lost or cut because the next one follows at once."""
+    """Catches a message that is lost or incomplete because another message follows at once."""
     one, other = pair
     sent: list[Any] = ["a", torch.ones(3), "b" * 90_000, None]
     one.send_frame(b"".join(map(encode, sent)), _soon())
@@ -90,7 +90,7 @@ def test_frames_that_come_together_are_taken_apart(pair: Pair) -> None:
 
 
 def test_a_sender_that_stops_is_not_waited_for(pair: Pair) -> None:
-    """Catches a grader that waits without end for the rest of a frame."""
+    """Catches a grader that waits forever for the missing bytes of a frame."""
     one, other = pair
     one._connection.send(HEAD.pack(MAGIC, 100, 0) + b"[")
     with pytest.raises(LateError):
@@ -98,14 +98,14 @@ def test_a_sender_that_stops_is_not_waited_for(pair: Pair) -> None:
 
 
 def test_a_receiver_that_stops_is_not_waited_for(pair: Pair) -> None:
-    """Catches a grader that waits without end for a worker that no longer reads."""
+    """Catches a grader that waits forever to send data to a worker that does not read."""
     one, _ = pair
     with pytest.raises(LateError):
         one.send("x" * 4_000_000, _soon(0.05))
 
 
 def test_a_hung_up_line_says_so(pair: Pair) -> None:
-    """Catches a grader that waits for an answer of a process that has ended."""
+    """Catches a grader that waits for an answer after the worker has closed the connection."""
     one, other = pair
     one._connection.send(HEAD.pack(MAGIC, 100, 0) + b"[")
     one.close()
@@ -117,7 +117,7 @@ def test_a_hung_up_line_says_so(pair: Pair) -> None:
 
 @pytest.mark.parametrize("sizes", [(MAX_TEXT + 1, 0), (0, MAX_BLOB + 1), (2**32 - 1, 2**32 - 1)])
 def test_what_is_too_large_is_refused_before_it_comes(pair: Pair, sizes: tuple[int, int]) -> None:
-    """Catches memory that is reserved because the head of a frame claims to need it."""
+    """Catches a frame that is received or encoded although it is larger than the limits."""
     one, other = pair
     one._connection.send(HEAD.pack(MAGIC, *sizes))
     with pytest.raises(WireError, match="too large"):
@@ -127,7 +127,7 @@ def test_what_is_too_large_is_refused_before_it_comes(pair: Pair, sizes: tuple[i
 
 
 def test_shapes_that_no_answer_has_are_refused() -> None:
-    """Catches a table of tensors whose shapes or number no answer can have."""
+    """Catches a `decode` that accepts an impossible shape, too many tensors or a huge header."""
     for shape in ([1] * (MAX_AXES + 1), [2**62, 0]):
         table = {"t": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}
         with pytest.raises(WireError, match="an impossible shape"):
@@ -145,7 +145,7 @@ def _blob(table: Mapping[str, Mapping[str, object]]) -> bytes:
 
 
 def test_nesting_has_an_end() -> None:
-    """Catches data that nests so deep that reading it overflows the stack."""
+    """Catches deeply nested data that is accepted and could overflow the stack."""
     deep: Any = 1
     for _ in range(MAX_DEPTH + 1):
         deep = [deep]
@@ -159,7 +159,7 @@ def test_nesting_has_an_end() -> None:
 def test_hostile_frames() -> None:
     """Catches a frame on which the grader hangs, crashes or runs out of memory.
 
-    `make prove` sends 100,000 of them.
+    This test sends 2,000 frames, and `make prove` sends 100,000.
     """
     seen = fuzz(2000)
     assert seen.total() == 2000
