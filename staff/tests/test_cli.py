@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,16 @@ from staff.fixtures import build, diff, draft
 from staff.grader.grade import read_grade
 from staff.paths import ROOT, SOLUTION
 from staff.release import stubs
-from staff.tests.support import BONUS, POINTS
+from staff.tests.support import BONUS, POINTS, result_of
 from tests.harness.fixtures import FORMAT, MANIFEST
 from tests.harness.results import points_text
 from tests.harness.rubric import read_rubric
 
+Command = Callable[..., tuple[int, str, str]]
+
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run the command line in this process: exit status, standard output, standard error."""
 
     def run_main(*arguments: object) -> tuple[int, str, str]:
@@ -37,13 +40,13 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.fixture
-def unstarted(tmp_path: Path):
+def unstarted(tmp_path: Path) -> Path:
     """A submission of stubs."""
     stubs.write(stubs.cut(SOLUTION, read_rubric()), tmp_path / "ada")
     return tmp_path / "ada"
 
 
-def test_grading(run, unstarted, tmp_path: Path) -> None:
+def test_grading(run: Command, unstarted: Path, tmp_path: Path) -> None:
     """Catches a submission without a point that counts as one that could not be graded."""
     status, out, _ = run("grade", unstarted, "--out", tmp_path / "out")
     assert status == 0
@@ -57,12 +60,12 @@ def test_grading(run, unstarted, tmp_path: Path) -> None:
         *("grade.json", "results.json", "junit.xml"),
         *("report.txt", "report.html", "report.md"),
     }
-    assert read_grade(tmp_path / "out/ada/grade.json").run.result.possible == POINTS
+    assert result_of(read_grade(tmp_path / "out/ada/grade.json")).possible == POINTS
     scores = json.loads((tmp_path / "out/ada/results.json").read_text("utf-8"))["tests"]
     assert sum(test.get("max_score", 0) for test in scores) == POINTS
 
 
-def test_hints_are_passed_on(run, tmp_path: Path) -> None:
+def test_hints_are_passed_on(run: Command, tmp_path: Path) -> None:
     """Catches a mistake that is named, or drawn, though the instructor asked for less."""
     slips = [m for m in load_mistakes() if m.id == "rmsnorm-sum-over-axis-1"]
     patched(slips, SOLUTION, tmp_path / "eve")
@@ -77,7 +80,7 @@ def test_hints_are_passed_on(run, tmp_path: Path) -> None:
     assert read_grade(tmp_path / "out/eve/grade.json").hints == "nudge"
 
 
-def test_what_could_not_be_graded(run, tmp_path: Path) -> None:
+def test_what_could_not_be_graded(run: Command, tmp_path: Path) -> None:
     """Catches exit status 0 for a class of which some were not graded, or a report left out."""
     (tmp_path / "bob.zip").write_bytes(b"no zip")
     with zipfile.ZipFile(tmp_path / "ada.zip", "w") as file:
@@ -92,7 +95,7 @@ def test_what_could_not_be_graded(run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["nobody", "no/such.zip"])
-def test_a_path_that_is_not_there(run, tmp_path: Path, path) -> None:
+def test_a_path_that_is_not_there(run: Command, tmp_path: Path, path: str) -> None:
     """Catches grades for those that are there while a name is misspelt, or a traceback."""
     out = tmp_path / "out"
     status, said, error = run("grade", SOLUTION, path, "--out", out)
@@ -101,7 +104,7 @@ def test_a_path_that_is_not_there(run, tmp_path: Path, path) -> None:
     assert not out.exists()
 
 
-def test_fixtures_that_are_not_there(run, tmp_path: Path) -> None:
+def test_fixtures_that_are_not_there(run: Command, tmp_path: Path) -> None:
     """Catches a class that is graded to the end before the missing cases are noticed."""
     status, _, error = run("grade", SOLUTION, "--fixtures", tmp_path)
     assert status == 2
@@ -122,7 +125,7 @@ def test_fixtures_that_are_not_there(run, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_device_that_is_not_there(run, tmp_path: Path, device, error) -> None:
+def test_a_device_that_is_not_there(run: Command, tmp_path: Path, device: str, error: str) -> None:
     """Catches a class that loses every point because the machine has no GPU."""
     out = tmp_path / "out"
     status, said, told = run("grade", SOLUTION, "--device", device, "--out", out)
@@ -140,12 +143,12 @@ def test_a_device_that_is_not_there(run, tmp_path: Path, device, error) -> None:
         ["grade", ".", "--hints", "some"],
     ],
 )
-def test_wrong_use(run, arguments):
+def test_wrong_use(run: Command, arguments: list[str]) -> None:
     """Catches a slip on the command line that exits with 0 or 1."""
     assert run(*arguments)[0] == 2
 
 
-def test_stubs_in_step(run) -> None:
+def test_stubs_in_step(run: Command) -> None:
     """Catches a check that fails on what is committed, or that rewrites it."""
     status, out, _ = run("stubs", "--check")
     assert status == 0
@@ -153,7 +156,7 @@ def test_stubs_in_step(run) -> None:
     assert out.endswith(" files, 0 rewritten\n")
 
 
-def test_stubs_out_of_step(run, unstarted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stubs_out_of_step(run: Command, unstarted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a check that only warns, and a cut that leaves stale files behind."""
     monkeypatch.setattr(cli, "ROOT", unstarted)
     (unstarted / "cs336_basics/old.py").write_text("")
@@ -171,7 +174,9 @@ def test_stubs_out_of_step(run, unstarted, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(("lines", "status"), [([], 0), (["a: answers [0, 1] change", "b"], 1)])
-def test_fixtures_check_and_diff(run, monkeypatch: pytest.MonkeyPatch, lines, status) -> None:
+def test_fixtures_check_and_diff(
+    run: Command, monkeypatch: pytest.MonkeyPatch, lines: list[str], status: int
+) -> None:
     """Catches a check that finds changes and passes, and brackets that are taken for markup."""
     monkeypatch.setattr(diff, "differences", lambda *_: iter(lines))
     checked, out, _ = run("fixtures", "check")
@@ -184,7 +189,7 @@ def test_fixtures_check_and_diff(run, monkeypatch: pytest.MonkeyPatch, lines, st
     assert out.splitlines() == (lines or ["a new build would change nothing"])
 
 
-def test_fixtures_build(run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_fixtures_build(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Catches files that are written elsewhere than asked, or a seed that is not passed on."""
     seeds = []
     manifest = json.dumps({"format": FORMAT, "tasks": {}}).encode()
@@ -202,7 +207,7 @@ def test_fixtures_build(run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert seeds == [("7", new)]
 
 
-def test_a_build_with_nothing_to_do(run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_with_nothing_to_do(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches a build of minutes though no source has changed."""
     monkeypatch.setattr(build, "stale_tasks", lambda _: {})
     monkeypatch.setattr(build, "build_files", lambda *_: pytest.fail("something was built"))
@@ -211,7 +216,7 @@ def test_a_build_with_nothing_to_do(run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "--all" in out
 
 
-def test_a_part_that_is_not_there(run) -> None:
+def test_a_part_that_is_not_there(run: Command) -> None:
     """Catches an audit of everything where a part is asked for that doesn't exist."""
     status, out, error = run("audit", "--part", "9")
     assert (status, out, error.count("\n")) == (2, "", 1)
@@ -219,7 +224,7 @@ def test_a_part_that_is_not_there(run) -> None:
 
 
 def test_a_build_that_fails_is_one_line(
-    run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Catches a traceback where oracle and solution disagree, or files written all the same."""
 
