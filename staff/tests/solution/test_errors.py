@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -50,15 +51,8 @@ def _filled_cache(batch: int, tokens: int) -> object:
     return cache.append(more, more)
 
 
-def _decode(prompt: tuple[int, ...] = (0,), **settings: float) -> object:
-    named: dict[str, float | int | None] = dict(settings)
-    return decode(lambda _: torch.zeros(1, 5), list(prompt), 1, **named)  # type: ignore[arg-type]
-
-
-def _adamw(**settings: object) -> object:
-    return AdamW([nn.Parameter(torch.zeros(2))], **settings)  # type: ignore[arg-type]
-
-
+_decode = partial(decode, lambda _: torch.zeros(1, 5), max_new_tokens=1)
+_adamw = partial(AdamW, [nn.Parameter(torch.zeros(2))])
 OUTSIDE: dict[str, Call] = {
     "embedding": lambda: Embedding(5, 2)(torch.tensor([0, 5])),
     "rope": lambda: RotaryEmbedding(1e4, 4, 5)(VECTORS, torch.tensor([5])),
@@ -105,11 +99,11 @@ REFUSED: dict[str, tuple[Call, str]] = {
     ),
     "no tokens": (lambda: compression_ratio("a", []), "there are no tokens"),
     "short text": (lambda: get_batch(np.arange(6), 3, 6, "cpu"), "need 7; the dataset has 6"),
-    "temperature": (lambda: _decode(temperature=-1.0), "must be 0 or more; it is -1.0"),
-    "top_k": (lambda: _decode(top_k=0), "top_k must be 1 or more; it is 0"),
-    "top_p of 0": (lambda: _decode(top_p=0.0), "above 0 and at most 1; it is 0.0"),
-    "top_p above 1": (lambda: _decode(top_p=1.5), "above 0 and at most 1; it is 1.5"),
-    "no prompt": (lambda: _decode(()), "the prompt is empty"),
+    "temperature": (lambda: _decode([0], temperature=-1.0), "must be 0 or more; it is -1.0"),
+    "top_k": (lambda: _decode([0], top_k=0), "top_k must be 1 or more; it is 0"),
+    "top_p of 0": (lambda: _decode([0], top_p=0.0), "above 0 and at most 1; it is 0.0"),
+    "top_p above 1": (lambda: _decode([0], top_p=1.5), "above 0 and at most 1; it is 1.5"),
+    "no prompt": (lambda: _decode([]), "the prompt is empty"),
     "lr": (lambda: _adamw(lr=-1e-9), "lr must not be negative"),
     "lr of nan": (lambda: _adamw(lr=math.nan), "lr must not be negative; it is nan"),
     "eps of nan": (lambda: _adamw(eps=math.nan), "eps must not be negative"),
