@@ -1,4 +1,4 @@
-"""Attention: softmax(Q Kᵀ / sqrt(d_k) + M) V, alone and in several heads."""
+"""Attention, softmax(Q Kᵀ / sqrt(d_k) + M) V, with one head and with several."""
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +23,7 @@ SIZES = {"d_model": 8, "num_heads": 2}
 
 
 def attention_arguments(draw, mask=None):
-    """Arguments of the attention adapter: batch 3, 5 queries, 7 keys, d_v unlike d_k."""
+    """Return arguments of the attention adapter: batch 3, 5 queries, 7 keys, d_k 8, d_v 6."""
     return {
         "Q": draw.normal(3, 5, 8),
         "K": draw.normal(3, 7, 8),
@@ -33,12 +33,12 @@ def attention_arguments(draw, mask=None):
 
 
 def random_mask(draw):
-    """A mask for `attention_arguments` in which every query sees something."""
+    """Return a mask for `attention_arguments` that allows at least one key to every query."""
     return (draw.integers(2, 3, 5, 7) == 1) | torch.eye(5, 7, dtype=torch.bool)
 
 
 def multihead_arguments(draw, d_model=8, **more):
-    """Arguments of the multi-head adapters: two heads, batch 3, seq 6."""
+    """Return arguments of the multi-head adapters: two heads, batch 3, seq 6."""
     weights = {f"{name}_proj_weight": draw.normal(d_model, d_model, scale=0.35) for name in "qkvo"}
     return {
         "d_model": d_model,
@@ -50,7 +50,7 @@ def multihead_arguments(draw, d_model=8, **more):
 
 
 def rope_arguments(draw, positions=None):
-    """The same with RoPE."""
+    """Return arguments of the multi-head adapter with RoPE."""
     return multihead_arguments(draw, max_seq_len=32, theta=10000.0, token_positions=positions)
 
 
@@ -62,58 +62,58 @@ def test_attention_without_mask(adapters, cases):
 
 @task("attention")
 def test_attention_with_mask(adapters, cases):
-    """True means may attend; what is False is taken out before the softmax."""
+    """Keys whose mask is False are excluded before the softmax; True means may attend."""
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
 @ours
 @task("attention")
 def test_one_mask_for_all(adapters, cases):
-    """A mask without leading axes serves every item of the batch."""
+    """A mask without leading axes applies to every item of the batch."""
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
 @task("attention")
 def test_masked_keys_stay_hidden(adapters, cases):
-    """A masked key stays hidden where the scores of the visible ones are lower still."""
+    """A masked key gets no weight, even if all scores of visible keys are very low."""
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
 @task("attention")
 def test_large_scores(adapters, cases):
-    """Large scores overflow nothing."""
+    """Large scores do not overflow: the output is finite and right."""
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
 @ours
 @task("attention")
 def test_query_that_sees_nothing(adapters, cases):
-    """A query that may attend to no key gives zeros, not NaN."""
+    """The output of a query whose keys are all masked is zeros, not NaN."""
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
 @task("attention")
 def test_masked_values_do_not_matter(adapters, draw):
-    """What a masked key holds changes nothing, not even a huge value."""
+    """The value of a masked key does not change the output, not even a huge value."""
     arguments = attention_arguments(draw, random_mask(draw))
     arguments["mask"][..., 6] = False
     V = arguments["V"].clone()
     V[:, 6] = 1e30
     quiet = adapters.run_scaled_dot_product_attention(**arguments)
     loud = adapters.run_scaled_dot_product_attention(**{**arguments, "V": V})
-    check_close(loud, quiet, "the value of a masked key shows in the output")
+    check_close(loud, quiet, "the value of a masked key changes the output")
 
 
 @task("attention")
 def test_attention_of_each_item(adapters, draw):
-    """The items of a batch don't see each other."""
+    """Each item of a batch gets the same answer alone as in its batch."""
     arguments = attention_arguments(draw, random_mask(draw))
     check_rows_alone(adapters.run_scaled_dot_product_attention, arguments, "Q", "K", "V", "mask")
 
 
 @task("attention")
 def test_attention_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = attention_arguments(draw, random_mask(draw))
     check_memory(adapters.run_scaled_dot_product_attention, arguments, "Q", "K", "V")
 
@@ -121,7 +121,7 @@ def test_attention_memory(adapters, draw):
 @ours
 @task("attention")
 def test_attention_gradient(adapters, draw):
-    """Gradients reach queries, keys and values, through the mask."""
+    """The gradients of queries, keys and values are right, also with a mask."""
     mask = random_mask(draw)
 
     def reference(Q, K, V):
@@ -134,7 +134,7 @@ def test_attention_gradient(adapters, draw):
 @ours
 @task("attention")
 def test_gradient_of_a_query_that_sees_nothing(adapters, draw):
-    """Its gradients are zeros; a NaN there would spoil every weight of the model."""
+    """The gradients of an item whose keys are all masked are zeros, not NaN."""
     mask = random_mask(draw)
     mask[1] = False
     arguments = attention_arguments(draw, mask)
@@ -147,7 +147,7 @@ def test_gradient_of_a_query_that_sees_nothing(adapters, draw):
         check_close(
             found[name][1],
             torch.zeros_like(arguments[name][1]),
-            f"`{name}` of a blind row has a gradient",
+            f"the gradient of `{name}` is not zero in an item whose keys are all masked",
         )
         check(bool(found[name].isfinite().all()), f"the gradient of `{name}` is not finite")
 
@@ -155,64 +155,66 @@ def test_gradient_of_a_query_that_sees_nothing(adapters, draw):
 @ours
 @task("attention")
 def test_attention_keeps_the_dtype(adapters, draw):
-    """Half precision in, the same half precision out."""
+    """bfloat16 and float16 inputs give finite outputs of the same dtype."""
     arguments = attention_arguments(draw, random_mask(draw))
     check_dtype_kept(adapters.run_scaled_dot_product_attention, arguments, "Q", "K", "V")
 
 
 @task("multihead_attention")
 def test_multihead_matches_saved_tensors(adapters, cases):
-    """Each head attends with its own features, scaled by the root of the head's width, causally."""
+    """Each head attends causally with its own features; scores are divided by sqrt(d_head)."""
     cases.check(adapters.run_multihead_self_attention)
 
 
 @task("multihead_attention")
 def test_heads_are_joined_in_order(adapters, cases):
-    """With an identity as output projection the heads stand side by side, head by head."""
+    """The outputs of the heads are concatenated in the order of the heads."""
     cases.check(adapters.run_multihead_self_attention)
 
 
 @task("multihead_attention")
 def test_multihead_hides_the_future(adapters, cases):
-    """A later token stays hidden where the scores of the earlier ones are lower still."""
+    """A later token gets no weight, even if all scores of earlier tokens are very low."""
     cases.check(adapters.run_multihead_self_attention)
 
 
 @task("multihead_attention")
 def test_multihead_leading_axes(adapters, cases):
-    """One sequence alone, or several leading axes."""
+    """The input may be a single sequence, or have several leading axes."""
     cases.check(adapters.run_multihead_self_attention)
 
 
 @task("multihead_attention")
 def test_multihead_lengths(adapters, cases):
-    """The mask fits a sequence of one token and one of many."""
+    """The causal mask is right for a sequence of one token and for one of many."""
     cases.check(adapters.run_multihead_self_attention)
 
 
 def check_causal(adapter, arguments):
-    """Changing token 3 leaves the answers before it alone, and changes its own."""
+    """Check that a change of token 3 changes its own output, and no output before it."""
     before = adapter(**arguments)
-    check(getattr(before, "ndim", 0) == 3, "the answer is not (batch, seq, d_model)")
+    check(getattr(before, "ndim", 0) == 3, "the shape of the output is not (batch, seq, d_model)")
     changed = arguments["in_features"].clone()
     changed[:, 3] = -changed[:, 3] + 1.0
     after = adapter(**{**arguments, "in_features": changed})
-    check_close(after[:, :3], before[:, :3], "a later token shows in an earlier answer")
+    check_close(
+        after[:, :3], before[:, :3], "a change of token 3 changes the output of an earlier token"
+    )
     check(
         bool(((after - before)[:, 3].abs().amax(-1) > 1e-3).all()),
-        "a token does not show in its own answer",
+        "a change of token 3 does not change its own output",
     )
 
 
 @task("multihead_attention")
 def test_multihead_is_causal(adapters, draw):
-    """A token sees itself and what came before, never what comes after."""
+    """A token attends to itself and to earlier tokens, never to later ones."""
     check_causal(adapters.run_multihead_self_attention, multihead_arguments(draw))
 
 
 @task("multihead_attention")
 def test_multihead_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = multihead_arguments(draw)
     check_memory(adapters.run_multihead_self_attention, arguments, "in_features")
 
@@ -220,7 +222,7 @@ def test_multihead_memory(adapters, draw):
 @ours
 @task("multihead_attention")
 def test_multihead_gradient(adapters, draw):
-    """Gradients reach the input through queries, keys and values of every head."""
+    """The gradient of the input passes through queries, keys and values of every head."""
     arguments = multihead_arguments(draw)
     W = {name: arguments[f"{name}_proj_weight"].double() for name in "qkvo"}
 
@@ -235,7 +237,7 @@ def test_multihead_gradient(adapters, draw):
 @ours
 @task("multihead_attention")
 def test_multihead_module(adapters, draw):
-    """Four square weights and no bias, and gradients reach all of them."""
+    """The module has four square weights and no bias, and every weight gets a gradient."""
     seen = adapters.probe(
         "module",
         symbol=MULTIHEAD,
@@ -248,7 +250,7 @@ def test_multihead_module(adapters, draw):
     check(
         seen["state"] == [f"{name}.weight" for name in names]
         or set(seen["state"]) == set(seen["parameters"]),
-        f"the state dict holds more than the weights: {seen['state']}",
+        f"the state dict should hold only the four weights, and holds {seen['state']}",
     )
     check_gradients_reach(seen["gradients"])
 
@@ -256,7 +258,7 @@ def test_multihead_module(adapters, draw):
 @ours
 @task("multihead_attention")
 def test_multihead_takes_any_length(adapters, draw):
-    """One module attends over seven tokens, then four, or four, then seven, as over each alone."""
+    """The answer does not depend on the length of the sequence in an earlier call."""
     long = draw.normal(3, 7, 8)
     short = long[:, :4]
     for first, second in ((long, short), (short, long)):
@@ -264,43 +266,43 @@ def test_multihead_takes_any_length(adapters, draw):
             adapters.probe("module", symbol=MULTIHEAD, arguments=SIZES, inputs=[second], **before)
             for before in ({}, {"warm_up": [first]})
         )
-        why = "after a call with another length, the answer is not that of a fresh module"
+        why = "after a call with another length, the answer differs from that of a new module"
         check_close(used["output"], fresh["output"], why)
 
 
 @task("multihead_attention")
 def test_multihead_long_sequence(adapters, draw):
-    """A sequence may be longer than any mask that was made ahead, such as 1025 tokens."""
+    """A sequence may have more than 1024 tokens: the causal mask has no largest size."""
     arguments = {**multihead_arguments(draw, d_model=2), "in_features": draw.normal(1025, 2)}
     arguments["num_heads"] = 1
     start = {**arguments, "in_features": arguments["in_features"][:5]}
     first = adapters.run_multihead_self_attention(**start)
-    why = "the shape is not that of the input"
+    why = "the output does not have the shape of the input"
     check(getattr(first, "shape", None) == (5, 2), why)
-    check(bool(first.isfinite().all()), "the first tokens alone get NaN or infinity")
+    check(bool(first.isfinite().all()), "a sequence of 5 tokens gives NaN or infinity")
     whole = adapters.run_multihead_self_attention(**arguments)
     check(getattr(whole, "shape", None) == (1025, 2), why)
-    why = "the first tokens of a long sequence get another answer than alone"
+    why = "the first 5 of 1025 tokens get another output than as a sequence of 5"
     check_close(whole[:5], first, why)
 
 
 @ours
 @task("multihead_attention")
 def test_multihead_in_either_mode(adapters, draw):
-    """Attention is the same after `eval()` as while training."""
+    """The answer is the same in training mode and after `eval()`."""
     x = draw.normal(3, 5, 8)
     training, evaluating = (
         adapters.probe("module", symbol=MULTIHEAD, arguments=SIZES, inputs=[x], training=mode)
         for mode in (True, False)
     )
-    why = "the answer changes with `train()` and `eval()`"
+    why = "the answer after `eval()` differs from the answer in training mode"
     check_close(evaluating["output"], training["output"], why)
 
 
 @ours
 @task("multihead_attention")
 def test_multihead_starts_random(adapters):
-    """The weights start as those of `Linear` from d_model to d_model."""
+    """The weights are initialised like those of a `Linear` from d_model to d_model."""
     seen = adapters.probe(
         "module", symbol=MULTIHEAD, arguments={"d_model": 160, "num_heads": 4}, seed=4
     )
@@ -311,7 +313,7 @@ def test_multihead_starts_random(adapters):
 @ours
 @task("multihead_attention")
 def test_multihead_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed on to every projection, and a bfloat16 input stays one."""
+    """`device` and `dtype` reach every projection; bfloat16 inputs give bfloat16 outputs."""
     arguments = SIZES
     seen = adapters.probe(
         "module", symbol=MULTIHEAD, arguments=arguments, device="meta", dtype="bfloat16"
@@ -321,39 +323,42 @@ def test_multihead_device_and_dtype(adapters, draw):
     seen = adapters.probe(
         "module", symbol=MULTIHEAD, arguments=arguments, dtype="bfloat16", inputs=[x], watched=True
     )
-    check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
+    why = f"a bfloat16 input gives an output of {seen['output'].dtype}"
+    check(seen["output"].dtype == torch.bfloat16, why)
     check_no_strangers(seen["strangers"])
 
 
 @ours
 @task("multihead_attention")
 def test_heads_must_divide_the_width(adapters, draw):
-    """Ten features cannot be cut into three heads."""
+    """A d_model that is not divisible by num_heads is an error."""
     arguments = {**multihead_arguments(draw, d_model=10), "num_heads": 3}
-    adapters.run_multihead_self_attention.error("d_model is 10 and num_heads is 3", **arguments)
+    adapters.run_multihead_self_attention.error(
+        "d_model=10 is not divisible by num_heads=3", **arguments
+    )
 
 
 @task("multihead_attention_rope")
 def test_multihead_rope_matches_saved_tensors(adapters, cases):
-    """Queries and keys are rotated head by head; values are not."""
+    """RoPE rotates the queries and keys of each head, and no values."""
     cases.check(adapters.run_multihead_self_attention_with_rope)
 
 
 @task("multihead_attention_rope")
 def test_multihead_rope_positions(adapters, cases):
-    """The given positions turn queries and keys; the mask follows the order of the sequence."""
+    """`token_positions` set the rotation; the causal mask follows the order of the sequence."""
     cases.check(adapters.run_multihead_self_attention_with_rope)
 
 
 @task("multihead_attention_rope")
 def test_multihead_rope_positions_of_each_row(adapters, cases):
-    """Positions of shape (batch, seq) meet heads of shape (batch, heads, seq, d_head)."""
+    """`token_positions` may have the shape (batch, seq), with other positions in each row."""
     cases.check(adapters.run_multihead_self_attention_with_rope)
 
 
 @task("multihead_attention_rope")
 def test_multihead_rope_is_causal(adapters, draw):
-    """A token sees itself and what came before, never what comes after."""
+    """A token attends to itself and to earlier tokens, never to later ones."""
     check_causal(
         adapters.run_multihead_self_attention_with_rope, rope_arguments(draw, torch.arange(6))
     )
@@ -361,18 +366,18 @@ def test_multihead_rope_is_causal(adapters, draw):
 
 @task("multihead_attention_rope")
 def test_moving_all_positions_changes_nothing(adapters, draw):
-    """Attention knows distances alone, so moving all positions by one step changes nothing."""
+    """Attention depends on distances only: adding 20 to all positions changes nothing."""
     arguments = rope_arguments(draw)
     adapter = adapters.run_multihead_self_attention_with_rope
     start = adapter(**{**arguments, "token_positions": torch.arange(6)})
     moved = adapter(**{**arguments, "token_positions": torch.arange(6) + 20})
-    check_close(moved, start, "moving every position by 20 changes the answer")
+    check_close(moved, start, "adding 20 to every position changes the answer")
 
 
 @ours
 @task("multihead_attention_rope")
 def test_multihead_rope_gradient(adapters, draw):
-    """Gradients pass through the rotation to the input."""
+    """The gradient of the input passes through the rotation of queries and keys."""
     arguments = rope_arguments(draw, torch.arange(6))
     W = {name: arguments[f"{name}_proj_weight"].double() for name in "qkvo"}
     angles = torch.arange(6)[:, None] * 10000.0 ** (-torch.arange(0, 4, 2).double() / 4)
@@ -395,7 +400,7 @@ def test_multihead_rope_gradient(adapters, draw):
 @ours
 @task("multihead_attention_rope")
 def test_multihead_rope_keeps_the_dtype(adapters, draw):
-    """A model in half precision stays in half precision."""
+    """bfloat16 and float16 inputs and weights give finite outputs of the same dtype."""
     arguments = rope_arguments(draw, torch.arange(6))
     names = ("in_features", *(f"{name}_proj_weight" for name in "qkvo"))
     check_dtype_kept(adapters.run_multihead_self_attention_with_rope, arguments, *names)
@@ -404,7 +409,7 @@ def test_multihead_rope_keeps_the_dtype(adapters, draw):
 @ours
 @task("multihead_attention_rope")
 def test_multihead_rope_refuses_positions_beyond(adapters, draw):
-    """A position of max_seq_len is an error here as it is in RoPE."""
+    """A position of max_seq_len or more is an error."""
     arguments = rope_arguments(draw, torch.arange(6) + 27)
     why = "max_seq_len is 32 and a position is 32"
     adapters.run_multihead_self_attention_with_rope.error(why, **arguments)
@@ -412,6 +417,6 @@ def test_multihead_rope_refuses_positions_beyond(adapters, draw):
 
 @task("multihead_attention_rope")
 def test_multihead_rope_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = rope_arguments(draw, torch.arange(6))
     check_memory(adapters.run_multihead_self_attention_with_rope, arguments, "in_features")

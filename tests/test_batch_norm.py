@@ -1,4 +1,4 @@
-"""BatchNorm, over the items of a batch."""
+"""BatchNorm: each feature is normalised over the items of a batch."""
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +16,7 @@ BATCH_NORM = "cs336_basics.batch_norm:BatchNorm"
 
 
 def batch_norm_arguments(draw, x, *, training=True):
-    """Arguments of `run_batch_norm`."""
+    """Return arguments of `run_batch_norm`."""
     size = x.shape[-1]
     return {
         "num_features": size,
@@ -34,35 +34,35 @@ def batch_norm_arguments(draw, x, *, training=True):
 @ours
 @task("batch_norm")
 def test_batch_norm_in_training(adapters, cases):
-    """Each feature is normalised over the batch, by the variance that is divided by the batch."""
+    """In training, each feature is normalised with the batch's mean and biased variance."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("batch_norm")
 def test_running_mean(adapters, cases):
-    """The running mean moves towards the batch's by the share `momentum`."""
+    """In training, running_mean moves by the share `momentum` towards the batch's mean."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("batch_norm")
 def test_running_variance(adapters, cases):
-    """The running variance moves towards the unbiased one, whose sum is divided by batch − 1."""
+    """In training, running_var moves by the share `momentum` to the batch's unbiased variance."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("batch_norm")
 def test_batch_norm_in_evaluation(adapters, cases):
-    """In evaluation the running statistics normalise, and stay as they are."""
+    """In evaluation, the running statistics normalise the input, and do not change."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("batch_norm")
 def test_batch_norm_from_batch_to_batch(adapters, draw):
-    """Three batches are remembered; evaluation uses that, changes nothing, and training goes on."""
+    """Training updates the running statistics; evaluation uses and does not change them."""
     batches, last = [draw.normal(5, 4) + i for i in range(3)], draw.normal(6, 4)
     mean, variance = torch.zeros(4).double(), torch.ones(4).double()
     for batch in batches:
@@ -75,37 +75,41 @@ def test_batch_norm_from_batch_to_batch(adapters, draw):
         evaluated=last,
     )
     for name, expected in (("running_mean", mean), ("running_var", variance)):
-        check(name in seen["state"], f"`{name}` is not saved with the model")
+        check(name in seen["state"], f"the state dict does not contain `{name}`")
         why = f"after three batches `{name}` is wrong"
         check_close(seen["state"][name], expected, why, dtype=torch.float32)
         why = f"evaluation changes `{name}`"
         check_close(seen["after"][name], seen["state"][name], why, limit=0.0)
     evaluated = F.batch_norm(last.double(), mean, variance)
-    check_close(seen["evaluated"], evaluated, "evaluation is wrong", dtype=torch.float32)
+    check_close(
+        seen["evaluated"], evaluated, "the output in evaluation mode is wrong", dtype=torch.float32
+    )
     trained = F.batch_norm(last.double(), None, None, training=True)
-    why = "back in training mode, the batch is not normalised by its own statistics"
+    why = "after an evaluation, training mode does not normalise a batch by its own statistics"
     check_close(seen["trained"], trained, why, dtype=torch.float32)
-    why = "the running statistics are still part of the autograd graph of every batch"
+    why = "a running statistic requires gradients, so it keeps the autograd graph of every batch"
     check_equal(seen["with_gradient"], [], why)
 
 
 @ours
 @task("batch_norm")
 def test_batch_norm_in_half_precision(adapters, draw):
-    """Half precision is normalised in float32, since squares overflow, and comes back as it was."""
+    """Half-precision inputs are normalised in float32, and the output keeps their dtype."""
     for dtype in (torch.float16, torch.bfloat16):
         x = (500 * draw.normal(6, 4)).to(dtype)
         arguments = batch_norm_arguments(draw, x)
         arguments |= {"weight": torch.ones(4), "bias": torch.zeros(4)}
         output = adapters.probe("part", adapter="run_batch_norm", index=0, **arguments)
         expected = F.batch_norm(x.double(), None, None, training=True)
-        check_close(output, expected, f"wrong for {dtype} features of size 500", dtype=dtype)
+        check_close(
+            output, expected, f"the output for {dtype} features of size 500 is wrong", dtype=dtype
+        )
 
 
 @ours
 @task("batch_norm")
 def test_batch_norm_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     for training in (True, False):
         arguments = batch_norm_arguments(draw, draw.normal(5, 4), training=training)
         check_memory(adapters.run_batch_norm, arguments, "in_features")
@@ -114,7 +118,7 @@ def test_batch_norm_memory(adapters, draw):
 @ours
 @task("batch_norm")
 def test_batch_norm_gradient(adapters, draw):
-    """In training the gradient passes through the batch's mean and variance as well."""
+    """In training, the gradient passes through the batch's mean and variance as well."""
     for training in (True, False):
         arguments = batch_norm_arguments(draw, draw.normal(5, 4), training=training)
         wide = {k: v.double() for k, v in arguments.items() if isinstance(v, torch.Tensor)}
@@ -138,7 +142,7 @@ def test_batch_norm_gradient(adapters, draw):
 @ours
 @task("batch_norm")
 def test_batch_norm_module(adapters, draw):
-    """`weight` and `bias` are trained, the running statistics are saved; the defaults are known."""
+    """`weight` and `bias` are parameters, running statistics are saved, and defaults are right."""
     x, cotangent = draw.normal(5, 4, scale=3e-3), draw.normal(5, 4)
     seen = adapters.probe(
         "module", symbol=BATCH_NORM, arguments={"num_features": 4}, inputs=[x], cotangent=cotangent
@@ -146,12 +150,12 @@ def test_batch_norm_module(adapters, draw):
     check_parameters(seen["parameters"], {"weight": (4,), "bias": (4,)})
     saved = sorted(seen["state"])
     expected = ["bias", "running_mean", "running_var", "weight"]
-    check_equal(saved, expected, "other things are saved than gain, shift and running statistics")
+    check_equal(saved, expected, "the names in the state dict are wrong")
     ones, zeros = torch.ones(4), torch.zeros(4)
     check_close(value_of(seen, "weight"), ones, "`weight` does not start at ones", limit=0.0)
     check_close(value_of(seen, "bias"), zeros, "`bias` does not start at zeros", limit=0.0)
     normal = F.batch_norm(x.double(), None, None, training=True)
-    why = "constructed without eps, the module does not answer as with eps = 1e-5"
+    why = "a module constructed without eps does not use eps = 1e-5"
     check_close(seen["output"], normal, why, dtype=torch.float32)
     for name, gradient in (("weight", cotangent * normal), ("bias", cotangent.double())):
         why = f"the gradient of `{name}` is wrong"
@@ -166,14 +170,15 @@ def test_batch_norm_module(adapters, draw):
         evaluated=x,
     )
     for name, right in (("running_mean", mean), ("running_var", variance)):
-        why = f"`{name}` does not start at {0 if name == 'running_mean' else 1}, or momentum at 0.1"
+        start = 0 if name == "running_mean" else 1
+        why = f"after one batch, `{name}` is not that of a start at {start} and momentum=0.1"
         check_close(run["state"][name], right, why, dtype=torch.float32)
 
 
 @ours
 @task("batch_norm")
 def test_batch_norm_device_and_dtype(adapters):
-    """`device` and `dtype` are passed on; running statistics are never in half precision."""
+    """`device` and `dtype` reach the parameters; running statistics avoid half precision."""
     arguments = {"num_features": 4}
     seen = adapters.probe(
         "module", symbol=BATCH_NORM, arguments=arguments, device="meta", dtype="bfloat16"
@@ -181,12 +186,12 @@ def test_batch_norm_device_and_dtype(adapters):
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     check_placed(seen["buffers"], device="meta")
     low = [name for name, b in seen["buffers"].items() if b["dtype"] in ("bfloat16", "float16")]
-    check(not low, f"a small step is lost in half precision: {', '.join(low)}")
+    check(not low, f"these are in half precision, which loses small updates: {', '.join(low)}")
 
 
 @ours
 @task("batch_norm")
 def test_a_batch_of_one_is_refused(adapters, draw):
-    """A single item is its own mean: training on it is an error, evaluation is none."""
+    """In training, a batch of one item is an error, since it has no variance."""
     arguments = batch_norm_arguments(draw, draw.normal(1, 4))
-    adapters.run_batch_norm.error("a batch of one has no variance", **arguments)
+    adapters.run_batch_norm.error("a batch of one item has no variance", **arguments)

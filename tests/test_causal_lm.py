@@ -1,4 +1,4 @@
-"""The causal language model: trunk, head, and the loss of labels that are the ids themselves."""
+"""The causal language model: the trunk, the output head, and the loss of the next token."""
 
 import math
 
@@ -49,7 +49,7 @@ TRUNK_SHAPES = {
 
 
 def silent_weights(width):
-    """Weights of a trunk of one layer, `width` features and four heads, which passes ones along."""
+    """Return weights of a one-layer trunk: embeddings of ones, and sublayers that add zeros."""
     square = torch.zeros(width, width)
     return {
         "token_embeddings.weight": torch.ones(11, width),
@@ -67,7 +67,7 @@ def silent_weights(width):
 
 
 def lm_arguments(draw):
-    """Arguments of `run_causal_lm`."""
+    """Return arguments of `run_causal_lm`."""
     weights = {f"trunk.{name}": weight for name, weight in draw.weights(TRUNK_SHAPES).items()}
     weights["lm_head.weight"] = draw.normal(11, 16, scale=0.35)
     return {**SIZES, "weights": weights, "token_ids": draw.integers(11, 2, 6)}
@@ -76,30 +76,30 @@ def lm_arguments(draw):
 @ours
 @task("causal_lm_loss")
 def test_causal_loss_matches_saved_numbers(adapters, cases):
-    """The logits at a position are held against the label after it, on average."""
+    """The loss is the mean cross-entropy of each position's logits with the next label."""
     cases.check(adapters.run_causal_lm_loss)
 
 
 @ours
 @task("causal_lm_loss")
 def test_ignored_labels_leave_the_mean(adapters, cases):
-    """A label of `ignore_index` takes its prediction out of the sum and out of the count."""
+    """The mean is taken over the predictions whose label is not `ignore_index`."""
     cases.check(adapters.run_causal_lm_loss)
 
 
 @ours
 @task("causal_lm_loss")
 def test_nothing_to_predict(adapters, cases):
-    """Where no prediction is left, the loss is 0 and not NaN."""
+    """If there is no prediction to average over, the loss is 0, not NaN."""
     cases.check(adapters.run_causal_lm_loss)
 
 
 @ours
 @task("causal_lm_loss")
 def test_labels_outside_the_classes_are_refused(adapters, draw):
-    """A label of -1 or vocab_size is an error; only `ignore_index` is left out."""
+    """A label outside 0 to vocab_size - 1 is an error, unless it is `ignore_index`."""
     for label, ignored in ((5, -100), (-1, -100), (-100, -1)):
-        why = f"vocab_size is 5, ignore_index {ignored}, and a label is {label}"
+        why = f"with vocab_size=5 and ignore_index={ignored}, a label is {label}"
         labels = torch.tensor([[0, label, 2]])
         adapters.run_causal_lm_loss.error(
             why, logits=draw.normal(1, 3, 5), labels=labels, ignore_index=ignored
@@ -109,7 +109,7 @@ def test_labels_outside_the_classes_are_refused(adapters, draw):
 @ours
 @task("causal_lm_loss")
 def test_causal_loss_memory(adapters, draw):
-    """Logits that are not contiguous give the same loss, inputs stay, and two calls agree."""
+    """The loss is the same for non-contiguous logits and in a second call; no input changes."""
     labels = draw.integers(7, 2, 5)
     labels[0, 3] = -100
     arguments = {"logits": draw.normal(2, 5, 7), "labels": labels, "ignore_index": -100}
@@ -119,7 +119,7 @@ def test_causal_loss_memory(adapters, draw):
 @ours
 @task("causal_lm_loss")
 def test_causal_loss_gradient(adapters, draw):
-    """Each prediction gets its share; the last logits, and those of ignored labels, get none."""
+    """The gradient of the logits is right, and zero at the last position and ignored labels."""
     labels = draw.integers(7, 2, 5)
     labels[1, 2] = -100
     check_gradients(
@@ -133,49 +133,54 @@ def test_causal_loss_gradient(adapters, draw):
         {**arguments, "ignore_index": -100}, torch.tensor(1.0), ["logits"]
     )
     found = answer.gradients["logits"]
-    why = "where all labels are ignored, no gradient of zeros comes back"
+    why = "if all labels are ignored, the gradient of the logits is not zeros"
     check_close(found, torch.zeros(2, 3, 5), why)
 
 
 @ours
 @task("causal_lm_loss")
 def test_causal_loss_of_half_precision(adapters, draw):
-    """Half-precision logits are computed with in float32, and so is the loss, also a loss of 0."""
+    """The loss of half-precision logits is computed and returned in float32."""
     labels = draw.integers(7, 3, 9)
     half = draw.normal(3, 9, 7, scale=4.0).bfloat16()
     loss = adapters.run_causal_lm_loss(logits=half, labels=labels)
     expected = F.cross_entropy(half[:, :-1].double().flatten(0, 1), labels[:, 1:].flatten())
-    check_close(loss, expected, "the loss of bfloat16 logits is off", dtype=torch.float32)
+    check_close(
+        loss,
+        expected,
+        "the loss of bfloat16 logits is not that of a computation in float32",
+        dtype=torch.float32,
+    )
     nothing = adapters.run_causal_lm_loss(logits=half[:, :1], labels=labels[:, :1])
-    why = "bfloat16 logits without a prediction don't give a float32 zero"
+    why = "for bfloat16 logits without a prediction, the loss is not a float32 zero"
     check_close(nothing, torch.tensor(0.0), why)
 
 
 @ours
 @task("causal_lm")
 def test_causal_lm_matches_saved_tensors(adapters, cases):
-    """Embedding, blocks of grouped queries, final norm, untied head: logits come out."""
+    """Embedding, blocks with grouped queries, final norm and untied head give the logits."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("causal_lm")
 def test_last_positions_alone(adapters, cases):
-    """With `logits_to_keep` only the last positions get logits, and the same ones as before."""
+    """With `logits_to_keep`, only the last positions get logits, and their values are the same."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("causal_lm")
 def test_loss_comes_with_labels(adapters, cases):
-    """With labels the loss comes beside the logits of all positions."""
+    """With labels, the model returns the logits of all positions and the loss."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("causal_lm")
 def test_hidden_states_of_the_trunk(adapters, draw):
-    """The trunk gives hidden states, d_model wide; the head alone makes logits of them."""
+    """The trunk returns hidden states of width d_model, and `lm_head` makes them logits."""
     arguments = lm_arguments(draw)
     ids, head = arguments["token_ids"], arguments["weights"]["lm_head.weight"]
     weights = {
@@ -186,17 +191,17 @@ def test_hidden_states_of_the_trunk(adapters, draw):
     seen = adapters.probe("module", symbol=TRUNK, arguments=SIZES, weights=weights, inputs=[ids])
     hidden = seen["output"]
     shape = tuple(hidden.shape)
-    check(shape == (2, 6, 16), f"hidden states have shape {shape}, not (2, 6, 16)")
+    check(shape == (2, 6, 16), f"the trunk's hidden states have shape {shape}, expected (2, 6, 16)")
     logits = adapters.probe("part", adapter="run_causal_lm", index=0, **arguments)
-    check_close(logits, hidden @ head.T, "the logits are not lm_head of the trunk's hidden states")
+    check_close(logits, hidden @ head.T, "the logits are not `lm_head` of the trunk's output")
     loss = adapters.probe("part", adapter="run_causal_lm", index=1, **arguments)
-    check(loss is None, f"without labels the loss is {loss}, not None")
+    check(loss is None, f"without labels the loss is {loss}, expected None")
 
 
 @ours
 @task("causal_lm")
 def test_causal_lm_memory(adapters, draw):
-    """Ids, labels and weights stay as they were, and two calls agree."""
+    """A call changes no ids, labels or weights, and a second call gives the same answer."""
     arguments = lm_arguments(draw)
     arguments["labels"] = arguments["token_ids"].clone()
     check_memory(adapters.run_causal_lm, arguments)
@@ -205,7 +210,7 @@ def test_causal_lm_memory(adapters, draw):
 @ours
 @task("causal_lm")
 def test_trunk_module(adapters, draw):
-    """Parameters bear the documented names, nothing else is saved, gradients reach all."""
+    """Parameters have the documented names, nothing else is saved, and all get gradients."""
     seen = adapters.probe(
         "module",
         symbol=TRUNK,
@@ -220,21 +225,23 @@ def test_trunk_module(adapters, draw):
 @ours
 @task("causal_lm")
 def test_head_is_its_own(adapters):
-    """`CausalLM` adds one matrix to its trunk, drawn as that of `Linear` and not the embedding."""
+    """`CausalLM` adds an untied `lm_head` to its trunk, initialised like `Linear`."""
     sizes = {**SIZES, "vocab_size": 100, "d_model": 96}
     seen = adapters.probe("module", symbol=TRUNK, around=LM, arguments=sizes, seed=3)
     names = {f"trunk.{name}" for name in TRUNK_SHAPES} | {"lm_head.weight"}
     found = set(seen["parameters"])
-    check(found == names, f"parameters that differ from the documented: {sorted(found ^ names)}")
+    check(
+        found == names, f"these parameters are missing or not documented: {sorted(found ^ names)}"
+    )
     head, table = (value_of(seen, n) for n in ("lm_head.weight", "trunk.token_embeddings.weight"))
-    check(not torch.equal(head, table), "the head and the embedding start with the same weights")
+    check(not torch.equal(head, table), "`lm_head` and the embedding start with the same weights")
     check_truncated_normal(head, (2 / 196) ** 0.5)
 
 
 @ours
 @task("causal_lm")
 def test_eps_of_every_norm(adapters):
-    """`norm_eps` reaches all norms: where it is huge, nothing but the embedding is left."""
+    """`norm_eps` is used by every norm, including the final one."""
     sizes = {**SIZES, "num_layers": 1, "d_ff": 16, "norm_eps": 1e8}
     weights = {name: torch.ones_like(w) for name, w in silent_weights(16).items()}
     ids = torch.zeros(1, 3, dtype=torch.int64)
@@ -242,13 +249,16 @@ def test_eps_of_every_norm(adapters):
     # A norm of eps 1e8 divides by 10⁴, so attention adds 16² / 10⁴ to a one, and SwiGLU less.
     expected = torch.full((1, 3, 16), (1 + 16**2 / 1e4) / 1e4)
     off = (seen["output"] / expected - 1).abs().max()
-    check(bool(off < 0.01), "with norm_eps 1e8 a norm divides by something else than 10⁴")
+    check(
+        bool(off < 0.01),
+        "with norm_eps=1e8 every norm should divide by 10⁴, and at least one does not",
+    )
 
 
 def dropped(adapters, p, weights, training=True, seed=0):
-    """Call a wide trunk of one layer with dropout p, and undo its final norm: (4, 10, 64) values.
+    """Return the input of the final norm in a one-layer trunk with dropout p, (4, 10, 64).
 
-    The final norm has an eps of 1e8, so that it divides by 10⁴ whatever comes in.
+    The final norm has an eps of 1e8, so it divides by 10⁴, whatever its input is.
     """
     sizes = {**SIZES, "d_model": 64, "num_layers": 1, "d_ff": 64}
     seen = adapters.probe(
@@ -264,34 +274,45 @@ def dropped(adapters, p, weights, training=True, seed=0):
 
 
 def check_share(zeros, p, what):
-    """So many of 2560 draws are as likely as p says, but for one time in ten million."""
+    """Check that the share of True values is p; a correct one fails once in ten million times."""
     count, share = zeros.numel(), zeros.double().mean().item()
     bound = math.sqrt(math.log(2e7) / (2 * count))
-    check(abs(share - p) < bound, f"dropout {p} drops {{:.3f}} of the features of {what}", share)
+    check(
+        abs(share - p) < bound,
+        f"with dropout={p}, the share of zeros among the features of {what} is {{:.3f}}",
+        share,
+    )
 
 
 @ours
 @task("causal_lm")
 def test_dropout_of_embeddings(adapters):
-    """While training, features of the embeddings are dropped one by one, and the others scaled."""
+    """In training, dropout zeroes single features of the embeddings and scales the others."""
     for p in (0.25, 0.6):
         values = dropped(adapters, p, silent_weights(64))
         zeros = values.abs() < 1e-3
         check_share(zeros, p, "the embeddings")
         scale = values[~zeros].mean().item() * (1 - p)
-        why = f"dropout {p} scales what stays by {{:.3f}} / {1 - p:g}"
+        why = (
+            f"dropout={p} scales the other features by {{:.3f}} / {1 - p:g}, expected 1 / {1 - p:g}"
+        )
         check(abs(scale - 1) < 0.01, why, scale)
-        check(not bool((zeros == zeros[:1]).all()), "every row drops the same features")
+        check(
+            not bool((zeros == zeros[:1]).all()),
+            "dropout zeroes the same features in every row of the batch",
+        )
     again = dropped(adapters, 0.6, silent_weights(64), seed=1)
-    check(not torch.equal(again.abs() < 1e-3, zeros), "every call drops the same features")
+    check(
+        not torch.equal(again.abs() < 1e-3, zeros), "dropout zeroes the same features in two calls"
+    )
 
 
 def loud_weights():
-    """For attention and feed-forward: what it adds, in words, and weights that make that large."""
+    """Yield the name of each sublayer's output, and weights that make this output large."""
     loud = torch.full((64, 64), 1e3)
     for part, names in {
-        "what attention adds": ("attn.v_proj", "attn.output_proj"),
-        "what the feed-forward layer adds": ("ffn.w1", "ffn.w2", "ffn.w3"),
+        "the output of attention": ("attn.v_proj", "attn.output_proj"),
+        "the output of the feed-forward layer": ("ffn.w1", "ffn.w2", "ffn.w3"),
     }.items():
         weights = silent_weights(64)
         for name in names:
@@ -302,7 +323,7 @@ def loud_weights():
 @ours
 @task("causal_lm")
 def test_dropout_of_sublayers(adapters):
-    """What attention and feed-forward add is dropped as well, feature by feature."""
+    """In training, dropout zeroes single features of what attention and feed-forward output."""
     for part, weights in loud_weights():
         values = dropped(adapters, 0.4, weights)
         # The embedding's own features are at most 1 / 0.6; what is added is far larger.
@@ -312,38 +333,38 @@ def test_dropout_of_sublayers(adapters):
 @ours
 @task("causal_lm")
 def test_no_dropout_in_evaluation(adapters):
-    """After `eval()` nothing is dropped or scaled; without dropout, nothing while training."""
+    """After `eval()`, or with dropout=0, no feature is zeroed or scaled."""
     for p, training in ((0.5, False), (0.0, True)):
         values = dropped(adapters, p, silent_weights(64), training)
-        why = f"with dropout {p} and training={training}, embeddings of ones don't stay ones"
+        why = f"with dropout={p} and training={training}, embeddings of ones don't stay ones"
         check(bool(((values - 1).abs() < 1e-3).all()), why)
     for part, weights in loud_weights():
         whole = dropped(adapters, 0.0, weights)
-        check(bool((whole.abs() > 2).all()), f"without dropout, {part} is dropped while training")
+        check(bool((whole.abs() > 2).all()), f"with dropout=0, {part} has zeros in training")
         evaluated = dropped(adapters, 0.5, weights, training=False)
-        check_close(evaluated, whole, f"after eval(), dropout 0.5 changes {part}")
+        check_close(evaluated, whole, f"after `eval()`, dropout=0.5 changes {part}")
 
 
 @ours
 @task("causal_lm")
 def test_causal_lm_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed all the way down; a bfloat16 model gives bfloat16 logits."""
+    """`device` and `dtype` reach every parameter; a bfloat16 model gives bfloat16 logits."""
     whole = {"symbol": TRUNK, "around": LM, "arguments": SIZES, "dtype": "bfloat16"}
     seen = adapters.probe("module", device="meta", **whole)
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     check_placed(seen["buffers"], device="meta")
     seen = adapters.probe("module", inputs=[draw.integers(11, 2, 5)], watched=True, **whole)
     found = seen["output"][0].dtype
-    check(found == torch.bfloat16, f"a bfloat16 model gives {found}")
+    check(found == torch.bfloat16, f"a bfloat16 model gives logits of {found}")
     check_no_strangers(seen["strangers"])
 
 
 @ours
 @task("causal_lm")
 def test_logits_to_keep_that_make_no_sense(adapters, draw):
-    """A negative number is an error, and so are labels whose logits would be missing."""
+    """A negative `logits_to_keep` is an error, and so is `logits_to_keep` with labels."""
     arguments = lm_arguments(draw)
-    adapters.run_causal_lm.error("logits_to_keep is -1", logits_to_keep=-1, **arguments)
+    adapters.run_causal_lm.error("logits_to_keep is negative, -1", logits_to_keep=-1, **arguments)
     labels = arguments["token_ids"].clone()
-    why = "the loss needs all logits, and logits_to_keep is 2"
+    why = "logits_to_keep is 2 and labels were given, whose loss needs all logits"
     adapters.run_causal_lm.error(why, logits_to_keep=2, labels=labels, **arguments)

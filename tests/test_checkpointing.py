@@ -1,105 +1,124 @@
-"""Checkpoints: a run that stops can go on as if it had not."""
+"""Checkpoints: a run that was stopped continues as if it had not been stopped."""
 
 from tests.harness import ours, task
 from tests.harness.compare import check, check_close, check_equal
 
-PLACES = ("path", "pathlib", "file", "memory")
+PLACES = {
+    "path": "a path",
+    "pathlib": "a `pathlib.Path`",
+    "file": "an open file",
+    "memory": "a `BytesIO`",
+}
+STRANGERS = {
+    "wider": "a model with wider layers",
+    "deeper": "a model with more layers",
+    "shallower": "a model with fewer layers",
+    "renamed": "a model with other names of parameters",
+    "groups": "an optimizer with two groups",
+}
 
 
 @task("checkpointing")
 def test_weights_come_back(adapters):
-    """The model's parameters and buffers are what they were, bit for bit."""
+    """Loading restores the model's parameters and buffers bit for bit."""
     for dtype in ("float32", "float64", "bfloat16"):
         seen = adapters.probe("resumed_run", place="path", iteration=3, dtype=dtype, stop=1)
-        why = f"a {dtype} model comes back changed"
+        why = f"loading does not restore the weights of a {dtype} model"
         check_close(seen["loaded"]["model"], seen["saved"]["model"], why, limit=0.0)
 
 
 @task("checkpointing")
 def test_optimizer_comes_back(adapters):
-    """The optimizer's state and settings are what they were."""
+    """Loading restores the optimizer's state and settings."""
     seen = adapters.probe("resumed_run", place="path", iteration=3)
     found, expected = seen["loaded"]["optimizer"], seen["saved"]["optimizer"]
-    check(len(found) > 0, "the new optimizer has no state: its moments start at zero again")
-    check_close(found, expected, "the optimizer's state comes back changed", limit=0.0)
-    check_equal(seen["settings"], {"lr": 0.1, "momentum": 0.9}, "the settings come back changed")
+    check(len(found) > 0, "after loading, the optimizer has no state")
+    check_close(found, expected, "loading does not restore the optimizer's state", limit=0.0)
+    why = "loading does not restore the optimizer's settings"
+    check_equal(seen["settings"], {"lr": 0.1, "momentum": 0.9}, why)
 
 
 @task("checkpointing")
 def test_iteration_comes_back(adapters):
-    """The iteration is returned as it was saved, zero and large ones too."""
+    """Loading returns the saved iteration, also if it is 0 or large."""
     for iteration in (0, 1, 999, 123_456):
         seen = adapters.probe("resumed_run", place="path", iteration=iteration, stop=1)
-        check_equal(seen["iteration"], iteration, f"iteration {iteration} comes back changed")
+        check_equal(
+            seen["iteration"],
+            iteration,
+            f"loading does not return the saved iteration, {iteration}",
+        )
 
 
 @task("checkpointing")
 def test_paths_and_open_files(adapters):
-    """A checkpoint may go to a path, an open file, or memory."""
-    for place in PLACES:
+    """A checkpoint may be written to a path, an open file or a `BytesIO`."""
+    for place, what in PLACES.items():
         seen = adapters.probe("resumed_run", place=place, iteration=5, stop=1)
-        why = f"through a {place} the model comes back changed"
+        why = f"the model is not restored from {what}"
         check_close(seen["loaded"]["model"], seen["saved"]["model"], why, limit=0.0)
-        check_equal(seen["iteration"], 5, f"through a {place} the iteration comes back changed")
+        check_equal(seen["iteration"], 5, f"the iteration is not restored from {what}")
 
 
 @task("checkpointing")
 def test_resumed_run_is_the_same(adapters):
-    """A run that was stopped and resumed ends where one without a stop ends, bit for bit."""
+    """A run that is stopped and resumed ends like an uninterrupted run, bit for bit."""
     seen = adapters.probe("resumed_run", place="path", iteration=4, stop=4)
     for part in ("model", "optimizer"):
-        why = f"four steps after the checkpoint, the {part} of the resumed run is another"
+        why = f"four steps after loading, the {part} differs from that of an uninterrupted run"
         check_close(seen["resumed"][part], seen["straight"][part], why, limit=0.0)
 
 
 @task("checkpointing")
 def test_wrong_models_are_refused(adapters):
-    """A checkpoint of another model, or of another optimizer, is an error."""
-    for kind in ("wider", "deeper", "shallower", "renamed", "groups"):
+    """Loading a checkpoint into a model or an optimizer that it does not fit is an error."""
+    for kind, what in STRANGERS.items():
         seen = adapters.probe("refused_load", kind=kind)
-        what = "an optimizer of two groups" if kind == "groups" else f"a {kind} model"
-        check(seen["error"], f"no error was raised, though {what} was given")
+        check(seen["error"], f"no error was raised, though the checkpoint does not fit {what}")
 
 
 @ours
 @task("checkpointing")
 def test_refused_loads_change_nothing(adapters):
-    """When a checkpoint doesn't fit, the model and the optimizer stay as they were."""
-    for kind in ("wider", "deeper", "shallower", "renamed", "groups"):
+    """If a checkpoint does not fit, loading changes neither the model nor the optimizer."""
+    for kind, what in STRANGERS.items():
         seen = adapters.probe("refused_load", kind=kind)
         for part in ("model", "optimizer"):
-            why = f"refused ({kind}), but the {part} was changed"
+            why = f"the checkpoint does not fit {what}, but loading changes the {part}"
             check_close(seen["after"][part], seen["before"][part], why, limit=0.0)
 
 
 @ours
 @task("checkpointing")
 def test_wrapped_models(adapters):
-    """What torch.compile or DistributedDataParallel wraps fits the bare model, and vice versa."""
+    """A checkpoint fits a model with and without torch.compile or DistributedDataParallel."""
     failed = [
-        f"{direction} {wrapper}"
+        f"{direction} a model in {wrapper}"
         for wrapper in ("DistributedDataParallel", "torch.compile")
         for direction in adapters.probe("wrapped", wrapper=wrapper)
     ]
-    check(not failed, f"the weights don't come through: {', '.join(failed)}")
+    check(not failed, f"the weights are not restored if {', or '.join(failed)}")
 
 
 @ours
 @task("checkpointing")
 def test_files_run_no_code(adapters):
-    """A checkpoint holds tensors and numbers; a file that holds code is not run."""
+    """A checkpoint contains only tensors and plain data, and loading runs no code of a file."""
     seen = adapters.probe("loading_code")
-    check(seen["holds_objects"] is None, f"the file holds objects: {seen['holds_objects']}")
-    check(not seen["ran"], "a file with code in it was loaded, and the code has run")
+    check(
+        seen["holds_objects"] is None,
+        f"the checkpoint contains other objects than tensors: {seen['holds_objects']}",
+    )
+    check(not seen["ran"], "loading a file that contains code has run the code")
 
 
 @ours
 @task("checkpointing")
 def test_old_checkpoint_stays_until_the_new_one_is_whole(adapters):
-    """A kill at any moment leaves the old file or the new one, and no others."""
+    """If saving fails, the old checkpoint remains; after saving, there is no other file."""
     seen = adapters.probe("replacing")
-    why = "saving writes over the old checkpoint: an error on the way leaves neither"
+    why = "saving overwrites the old checkpoint: an error in the middle leaves neither"
     check(seen["kept"] or seen["old_bytes_kept"], why)
-    check(seen["kept"], "an error on the way of saving leaves no checkpoint, the old one is gone")
-    check(seen["old_bytes_kept"], "the new checkpoint is written over the bytes of the old one")
-    check_equal(seen["left_over"], [], "beside the checkpoint, saving leaves other files")
+    check(seen["kept"], "an error while saving leaves no checkpoint: the old one is gone")
+    check(seen["old_bytes_kept"], "saving writes into the old file, instead of replacing it")
+    check_equal(seen["left_over"], [], "saving leaves other files next to the checkpoint")

@@ -1,6 +1,6 @@
-"""Decoding: which tokens may come, how often, and when to stop.
+"""Decoding: which tokens may be drawn, how often, and when a text ends.
 
-The model is a script: a table with the logits of the next token for every last token.
+The model is a `Scripted` table: it maps the last token to the logits of the next token.
 """
 
 import math
@@ -17,31 +17,31 @@ DRAWS = 150
 
 
 def logits_of(*probabilities):
-    """A script in which each token comes with these probabilities, whatever came before."""
+    """Return a model that gives each token this probability, whatever the earlier tokens are."""
     row = torch.tensor(probabilities).log()
     return Scripted(row.expand(len(probabilities), -1).clone(), remembered=0)
 
 
 def told(model, prompt=(0,), length=DRAWS, **settings):
-    """All arguments of `run_decode`."""
+    """Return arguments of `run_decode`."""
     usual = {"temperature": 1.0, "top_k": None, "top_p": None, "stop_token": None, "seed": 0}
     usual |= {"next_logits": model, "prompt": list(prompt), "max_new_tokens": length}
     return usual | settings
 
 
 def check_frequencies(drawn, expected, why):
-    """Tokens come as often as they should, at a bound that is passed once in ten million."""
+    """Check how often each token was drawn; correct draws fail once in ten million times."""
     strange = sorted(set(drawn) - {token for token, p in enumerate(expected) if p})
-    check(not strange, f"{why}, token {strange[:1]} came, which should never come")
+    check(not strange, f"{why}, a token of probability 0 was drawn: {strange[:1]}")
     for token, probability in enumerate(expected):
         low, high = bounds(len(drawn), probability, 1e-7 / len(expected))
         count = drawn.count(token)
-        seen = f"{why}, token {token} came {{:.0f}} times in {len(drawn)}"
+        seen = f"{why}, token {token} is {{:.0f}} of {len(drawn)} tokens"
         check(low <= count <= high, f"{seen}, expected {low} to {high}", count)
 
 
 def bounds(draws, probability, risk):
-    """The fewest and the most times in so many draws; less or more have a chance below `risk`."""
+    """Return the lowest and highest likely count; others have a probability below `risk`."""
     if probability in (0, 1):
         return draws * probability, draws * probability
     successes = torch.arange(draws + 1, dtype=torch.float64)
@@ -54,42 +54,45 @@ def bounds(draws, probability, risk):
 @ours
 @task("decoding")
 def test_matches_saved_answers(adapters, cases):
-    """Where a single token is possible, the answer is known: the new tokens, and nothing else."""
+    """If only one token is possible at each step, the answer is exactly the new tokens."""
     cases.check(adapters.run_decode)
 
 
 @ours
 @task("decoding")
 def test_greedy_at_temperature_zero(adapters, cases):
-    """At temperature 0 the likeliest token comes, whatever else is set."""
+    """At temperature 0 the most likely token is chosen, whatever top_k and top_p are."""
     cases.check(adapters.run_decode)
 
 
 @ours
 @task("decoding")
 def test_length_and_stop_token(adapters, cases):
-    """The answer is as long as was asked for, or ends before the stop token."""
+    """The answer has max_new_tokens tokens, or ends before the first stop token."""
     cases.check(adapters.run_decode)
 
 
 @ours
 @task("decoding")
 def test_model_is_shown_everything(adapters, draw):
-    """Every call shows the prompt and all that was written; none is made for nothing."""
+    """The model is called once for each new token, with the prompt and all new tokens so far."""
     script = Scripted(draw.normal(7, 7))
     arguments = told(script, prompt=[3, 1, 6], length=4)
     answer = adapters.run_decode.answer(arguments)
     written, shown = answer.output, answer.inputs["next_logits"]
-    check(isinstance(written, list) and len(written) == 4, "max_new_tokens is 4: the answer isn't")
+    check(
+        isinstance(written, list) and len(written) == 4,
+        "the answer is not a list of max_new_tokens=4 ids",
+    )
     expected = [[3, 1, 6, *written[:i]] for i in range(4)]
-    check_equal(shown, expected, "the model is shown other ids than prompt and answer so far")
-    check_equal(answer.inputs["prompt"], [3, 1, 6], "the caller's prompt is changed")
+    check_equal(shown, expected, "the model does not get the prompt and the new tokens so far")
+    check_equal(answer.inputs["prompt"], [3, 1, 6], "decoding changes the caller's prompt")
 
 
 @ours
 @task("decoding")
 def test_temperature(adapters):
-    """Logits are divided by the temperature: above 1 flattens, below 1 sharpens."""
+    """Logits are divided by the temperature before the softmax."""
     probabilities = [0.7, 0.2, 0.1]
     for temperature in (4.0, 0.25):
         powers = [p ** (1 / temperature) for p in probabilities]
@@ -102,18 +105,18 @@ def test_temperature(adapters):
 @ours
 @task("decoding")
 def test_top_k(adapters):
-    """The k likeliest tokens come, in their own proportions; a k beyond the table is no limit."""
+    """Only the top_k most likely tokens are drawn; a top_k above vocab_size excludes none."""
     model = logits_of(0.04, 0.7, 0.06, 0.2)
     drawn = adapters.run_decode(**told(model, top_k=2))
-    check_frequencies(drawn, [0, 7 / 9, 0, 2 / 9], "with top_k 2")
+    check_frequencies(drawn, [0, 7 / 9, 0, 2 / 9], "with top_k=2")
     drawn = adapters.run_decode(**told(model, top_k=9))
-    check_frequencies(drawn, [0.04, 0.7, 0.06, 0.2], "with top_k 9 of 4 tokens")
+    check_frequencies(drawn, [0.04, 0.7, 0.06, 0.2], "with top_k=9 and 4 tokens")
 
 
 @ours
 @task("decoding")
 def test_top_p(adapters):
-    """The smallest set whose probability reaches p, in its own proportions."""
+    """Only the smallest set of tokens whose probability reaches top_p is drawn."""
     probabilities = [0.13, 0.3, 0.16, 0.12, 0.15, 0.14]
     model = logits_of(*probabilities)
     for p, expected in (
@@ -122,40 +125,40 @@ def test_top_p(adapters):
         (1.0, probabilities),
     ):
         drawn = adapters.run_decode(**told(model, top_p=p))
-        check_frequencies(drawn, expected, f"probabilities {probabilities}, top_p {p}")
+        check_frequencies(drawn, expected, f"with probabilities {probabilities} and top_p={p}")
 
 
 @ours
 @task("decoding")
 def test_settings_together(adapters):
-    """Temperature comes first, then top_k, then top_p of what is left."""
+    """The temperature is applied first, then top_k, then top_p to the remaining tokens."""
     model = logits_of(0.36, 0.25, 0.16, 0.09, 0.14)
     # The first two hold 0.78 at temperature 0.5, and 0.61 at temperature 1.
     squares = [0.36**2, 0.25**2, 0.16**2, 0.09**2, 0.14**2]
     drawn = adapters.run_decode(**told(model, temperature=0.5, top_p=0.75))
     pair = [square / sum(squares[:2]) for square in squares[:2]]
-    check_frequencies(drawn, [*pair, 0, 0, 0], "with temperature 0.5 and top_p 0.75")
+    check_frequencies(drawn, [*pair, 0, 0, 0], "with temperature=0.5 and top_p=0.75")
     # The first two hold 0.79 of the three that are left, and 0.61 of all.
     drawn = adapters.run_decode(**told(model, top_k=3, top_p=0.7))
     pair = [0.36 / 0.61, 0.25 / 0.61]
-    check_frequencies(drawn, [*pair, 0, 0, 0], "with top_k 3 and top_p 0.7")
+    check_frequencies(drawn, [*pair, 0, 0, 0], "with top_k=3 and top_p=0.7")
     # The first two hold 0.3 of all, and keep their proportions where top_p takes none away.
     model = logits_of(0.25, 0.05, *[0.7 / 30] * 30)
     drawn = adapters.run_decode(**told(model, top_k=2, top_p=0.95))
-    check_frequencies(drawn, [5 / 6, 1 / 6, *[0] * 30], "with top_k 2 and top_p 0.95")
+    check_frequencies(drawn, [5 / 6, 1 / 6, *[0] * 30], "with top_k=2 and top_p=0.95")
 
 
 @ours
 @task("decoding")
 def test_rows_of_the_table(adapters):
-    """The next token depends on the last one, and token 0 is a token like any other."""
+    """The next token depends on the last one, also if that is token 0."""
     table = torch.full((3, 3), -math.inf)
     table[0, [0, 1]] = torch.tensor([0.8, 0.2]).log()
     table[1, 2] = table[2, 0] = 0.0
     drawn = adapters.run_decode(**told(Scripted(table)))
     pairs = list(zip([0, *drawn], drawn, strict=False))
     strange = [pair for pair in pairs if table[pair] == -math.inf]
-    check(not strange, f"after token {strange[:1]} came one whose logit is -inf")
+    check(not strange, f"(last, next) tokens were drawn although the logit is -inf: {strange[:1]}")
     after_zero = [token for last, token in pairs if last == 0]
     check_frequencies(after_zero, [0.8, 0.2, 0], "after token 0")
 
@@ -163,49 +166,55 @@ def test_rows_of_the_table(adapters):
 @ours
 @task("decoding")
 def test_stop_token_by_chance(adapters):
-    """The first stop token ends the text, which is short where it often comes."""
+    """The first stop token that is drawn ends the text, and is not part of the answer."""
     model = logits_of(0.25, 0.25, 0.25, 0.25)
     written = adapters.run_decode(**told(model, length=200, stop_token=3))
-    check(3 not in written, "the stop token stands in the answer")
+    check(3 not in written, "the answer contains the stop token")
     # Longer than 60 is one text in 30 million.
     length = len(written)
-    check(length <= 60, f"{length} tokens without a stop token that comes in a quarter of draws")
+    why = f"the answer has {length} tokens, but a stop token of probability 1/4 should end it"
+    check(length <= 60, why)
 
 
 @ours
 @task("decoding")
 def test_seed_of_decoding(adapters):
-    """The same seed writes the same; another seed, and every call without a seed, another text."""
+    """Equal seeds give equal texts; other seeds, or calls without a seed, give other texts."""
     model = logits_of(*[0.125] * 8)
 
     def text(seed):
         return adapters.run_decode(**told(model, length=40, seed=seed))
 
     check_equal(text(5), text(5), UNLIKE_ANSWERS)
-    check(text(5) != text(6), "two seeds write the same text")
-    check(text(None) != text(None), "without a seed, two calls write the same text")
+    check(text(5) != text(6), "two different seeds give the same text")
+    check(text(None) != text(None), "two calls without a seed give the same text")
 
 
 @ours
 @task("decoding")
 def test_next_token_logits(adapters, draw):
-    """The model sees the end of the ids, as long as its context; the last position answers."""
+    """The model gets the last context_length ids, and its logits at the last one are returned."""
     table = draw.normal(9, 9)
     for ids in ([[4, 1, 7, 2, 8, 3]], [[5, 2]], [[1, 2, 3, 4], [5, 6, 7, 8]]):
         given = torch.tensor(ids)
         seen = adapters.probe("last_logits", symbol=NEXT, context_length=4, table=table, ids=given)
         shown = [call.tolist() for call in seen["shown"]]
-        what = f"for {given.shape[1]} ids and a context of 4"
-        check_equal(shown, [[row[-4:] for row in ids]], f"{what}, the model is shown other ids")
+        what = f"with {given.shape[1]} ids and context_length=4"
+        check_equal(
+            shown, [[row[-4:] for row in ids]], f"{what}, the model does not get the last ids"
+        )
         why = f"{what}, the logits are not those of the last position"
         check_close(seen["logits"], table[given[:, -1]], why)
-        check(not seen["requires_grad"], "the logits are part of a graph of gradients")
+        check(
+            not seen["requires_grad"],
+            "the logits require gradients, expected logits without an autograd graph",
+        )
 
 
 @ours
 @task("decoding")
 def test_settings_that_are_refused(adapters):
-    """A setting that makes no sense is an error, and so is an empty prompt."""
+    """A temperature, top_k or top_p that is out of range, or an empty prompt, is an error."""
     model = logits_of(0.5, 0.3, 0.2)
     for name, value in (("temperature", -1.0), ("top_k", 0), ("top_p", 0.0), ("top_p", 1.5)):
         adapters.run_decode.error(f"{name} is {value}", **told(model, length=3, **{name: value}))

@@ -1,4 +1,4 @@
-"""Embedding: a look-up in a table with one row per token."""
+"""Embedding: a look-up in a table with one row for each token."""
 
 import torch
 
@@ -17,18 +17,21 @@ EMBEDDING = "cs336_basics.embedding:Embedding"
 
 @task("embedding")
 def test_matches_saved_tensors(adapters, cases):
-    """Every id becomes its row; ids may have any shape."""
+    """Every id becomes its row of the table; ids may have any shape."""
     cases.check(adapters.run_embedding)
 
 
 @task("embedding")
 def test_rows_are_exact(adapters, draw):
-    """A look-up computes nothing, so the rows come out bit for bit."""
+    """The output consists of rows of the table, equal bit for bit."""
     table, ids = draw.normal(9, 4, scale=100.0), draw.integers(9, 2, 6)
     arguments = {"vocab_size": 9, "d_model": 4, "weights": table, "token_ids": ids}
     rows = torch.stack([table[i] for i in ids.flatten().tolist()]).reshape(2, 6, 4)
     check_close(
-        adapters.run_embedding(**arguments), rows, "the rows are not those of the table", limit=0.0
+        adapters.run_embedding(**arguments),
+        rows,
+        "the output differs from the rows of the table",
+        limit=0.0,
     )
     check_memory(adapters.run_embedding, arguments)
 
@@ -47,10 +50,10 @@ def test_ids_of_32_bits(adapters, draw):
 @ours
 @task("embedding")
 def test_unknown_ids_are_refused(adapters, draw):
-    """An id beyond the table is an error; clamped, it would pass for the last token."""
+    """An id of vocab_size or more is an error; it is not clamped to the last row."""
     for unknown in (1000, 9):
         adapters.run_embedding.error(
-            f"the table has 9 rows and was asked for id {unknown}",
+            f"the table has 9 rows and an id is {unknown}",
             vocab_size=9,
             d_model=4,
             weights=draw.normal(9, 4),
@@ -61,7 +64,7 @@ def test_unknown_ids_are_refused(adapters, draw):
 @ours
 @task("embedding")
 def test_embedding_module(adapters, draw):
-    """One trained parameter, `weight`, (vocab_size, d_model); a row's gradient counts its uses."""
+    """The only parameter is `weight`, (vocab_size, d_model); gradients of repeated ids add up."""
     ids, cotangent = torch.tensor([2, 0, 2, 2]), draw.normal(4, 3)
     seen = adapters.probe(
         "module",
@@ -72,7 +75,10 @@ def test_embedding_module(adapters, draw):
     )
     check_parameters(seen["parameters"], {"weight": (5, 3)})
     check_close(
-        seen["output"], value_of(seen, "weight")[ids], "forward does not use `weight`", limit=0.0
+        seen["output"],
+        value_of(seen, "weight")[ids],
+        "the output of `forward` is not the rows of `weight`",
+        limit=0.0,
     )
     gradient = torch.zeros(5, 3).index_add(0, ids, cotangent)
     check_close(seen["gradients"]["weight"], gradient, "the gradient of `weight` is wrong")
@@ -81,7 +87,7 @@ def test_embedding_module(adapters, draw):
 @ours
 @task("embedding")
 def test_embedding_starts_random(adapters):
-    """The table starts as a truncated normal of standard deviation 1, cut at ±3."""
+    """`weight` is initialised from a normal of standard deviation 1, truncated at ±3."""
     arguments = {"vocab_size": 400, "d_model": 150}
     seen = adapters.probe("module", symbol=EMBEDDING, arguments=arguments, seed=2)
     check_truncated_normal(value_of(seen, "weight"), 1.0)
@@ -90,7 +96,7 @@ def test_embedding_starts_random(adapters):
 @ours
 @task("embedding")
 def test_embedding_device_and_dtype(adapters):
-    """`device` and `dtype` reach the table."""
+    """`weight` has the requested `device` and `dtype`."""
     arguments = {"vocab_size": 5, "d_model": 3}
     seen = adapters.probe(
         "module", symbol=EMBEDDING, arguments=arguments, device="meta", dtype="bfloat16"

@@ -1,4 +1,4 @@
-"""Gradient clipping: one factor for all gradients, where together they are too long."""
+"""Gradient clipping: one factor scales all gradients if their joint norm is too large."""
 
 import torch
 
@@ -10,74 +10,80 @@ CLIP = "cs336_basics.gradient_clipping:clip_gradients"
 
 @task("gradient_clipping")
 def test_one_norm_for_all_gradients(adapters, cases):
-    """The norm is that of all gradients together, and all are scaled by one factor."""
+    """The norm is that of all gradients together, and one factor scales all of them."""
     cases.check(adapters.probing("clipped"))
 
 
 @task("gradient_clipping")
 def test_norms_of_any_size(adapters, cases):
-    """Beside small norms, too, 1e-6 is nothing."""
+    """Gradients with tiny and with huge norms are scaled to max_l2_norm."""
     cases.check(adapters.probing("clipped"))
 
 
 @task("gradient_clipping")
 def test_parameters_without_gradient(adapters, cases):
-    """Parameters whose grad is None are passed over."""
+    """Parameters whose grad is None are skipped."""
     cases.check(adapters.probing("clipped"))
 
 
 @task("gradient_clipping")
 def test_short_gradients_stay(adapters, draw):
-    """Where the norm is not above the maximum nothing changes, not one bit."""
+    """If the norm is at most max_l2_norm, no gradient changes, not even by one bit."""
     gradients = [draw.normal(3, 4), draw.normal(5)]
     norm = torch.cat([g.flatten() for g in gradients]).norm().item()
     for room in (1.001, 2.0, 1000.0):
         seen = adapters.probe("clipping", gradients=gradients, max_l2_norm=room * norm)
         for found, given in zip(seen["gradients"], gradients, strict=True):
-            why = "a norm of {:.3g} is changed though {:.3g} is allowed"
+            why = "gradients of norm {:.3g} are changed, although max_l2_norm is {:.3g}"
             check_close(found, given, why, norm, room * norm, limit=0.0)
 
 
 @task("gradient_clipping")
 def test_clipping_happens_in_place(adapters, draw):
-    """The tensors in `.grad` are written to, not exchanged, and the parameters stay."""
+    """Clipping changes the tensors in `.grad` in place, and does not change parameters."""
     gradients = [draw.normal(3, 4), draw.normal(5)]
     seen = adapters.probe("clipping", gradients=gradients, max_l2_norm=0.1)
-    check(all(seen["in_place"]), "`.grad` is another tensor than before")
-    check(bool((seen["values"] == 1).all()), "the parameters themselves were changed")
+    check(all(seen["in_place"]), "`.grad` is a new tensor, expected the old one, changed in place")
+    check(
+        bool((seen["values"] == 1).all()),
+        "clipping changes the parameters, not only their gradients",
+    )
 
 
 @task("gradient_clipping")
 def test_clipping_of_an_iterator(adapters, draw):
-    """The parameters may come from a generator, which can be gone through only once."""
+    """The parameters may come from a generator, which can be iterated only once."""
     arguments = {"gradients": [draw.normal(3, 4), draw.normal(5)], "max_l2_norm": 0.5}
     as_list = adapters.probe("clipping", **arguments)["gradients"]
     as_iterator = adapters.probe("clipping", **arguments, iterator=True)["gradients"]
     for found, expected in zip(as_iterator, as_list, strict=True):
         norm = torch.cat([g.flatten() for g in as_iterator]).norm().item()
-        why = "parameters from a generator: the norm is {:.3g} where 0.5 is allowed"
+        why = "with parameters from a generator, the norm after clipping is {:.3g}, expected 0.5"
         check_close(found, expected, why, norm)
 
 
 @ours
 @task("gradient_clipping")
 def test_frozen_parameters_do_not_count(adapters, draw):
-    """A gradient left over on a frozen parameter neither counts nor changes."""
+    """The gradient of a parameter with requires_grad=False neither counts nor changes."""
     stale, live = torch.full((4,), 100.0), draw.normal(8)
     norm = live.norm().item()
     arguments = {"gradients": [stale, live], "frozen": [0]}
     seen = adapters.probe("clipping", **arguments, max_l2_norm=2 * norm)
-    why = "live gradients of norm {:.3g} are changed where {:.3g} is allowed"
+    why = "the other parameter's gradient of norm {:.3g} is changed, although max_l2_norm is {:.3g}"
     check_close(seen["gradients"][1], live, why, norm, 2 * norm, limit=0.0)
     seen = adapters.probe("clipping", **arguments, max_l2_norm=norm / 2)
-    check_close(seen["gradients"][0], stale, "a frozen parameter's gradient is changed", limit=0.0)
-    check_close(seen["gradients"][1], live / 2, "the live gradients are not halved", limit=2.0)
+    check_close(
+        seen["gradients"][0], stale, "the gradient of a frozen parameter is changed", limit=0.0
+    )
+    why = "with max_l2_norm at half the norm, the other parameter's gradient is not halved"
+    check_close(seen["gradients"][1], live / 2, why, limit=2.0)
 
 
 @ours
 @task("gradient_clipping")
 def test_nothing_to_clip(adapters):
-    """Without any gradient there is nothing to do, and no error."""
+    """If no parameter has a gradient, clipping does nothing and raises no error."""
     for gradients in ([None, None], []):
         adapters.probe("clipping", gradients=[*gradients, None], max_l2_norm=1.0)
 
@@ -85,7 +91,7 @@ def test_nothing_to_clip(adapters):
 @ours
 @task("gradient_clipping")
 def test_clipping_in_half_precision(adapters, draw):
-    """Squares of half-precision gradients are summed in float32: 300² is beyond float16."""
+    """The norm of half-precision gradients is computed in float32: 300² overflows float16."""
     wide = draw.normal(40, scale=300.0)
     for dtype in (torch.float16, torch.bfloat16):
         half = wide.to(dtype)
@@ -93,16 +99,17 @@ def test_clipping_in_half_precision(adapters, draw):
         expected = half.double() / norm
         seen = adapters.probe("clipping", gradients=[half[:30], half[30:]], max_l2_norm=1.0)
         found = torch.cat(seen["gradients"])
-        why = f"{dtype} gradients of norm {{:.4g}} are not clipped to 1"
+        why = f"{dtype} gradients of norm {{:.4g}} are not clipped to max_l2_norm=1"
         check_close(found, expected, why, norm, dtype=dtype, limit=2.0)
 
 
 @ours
 @task("gradient_clipping")
 def test_norm_is_returned(adapters, draw):
-    """`clip_gradients` returns the norm before clipping, which is worth a look in training."""
+    """`clip_gradients` returns the norm before clipping."""
     gradients = [draw.normal(3, 4), None, draw.normal(5)]
     norm = torch.cat([g.flatten() for g in gradients if g is not None]).norm()
     for max_l2_norm in (0.1, 1000.0):
         seen = adapters.probe("clipping", gradients=gradients, max_l2_norm=max_l2_norm, symbol=CLIP)
-        check_close(seen["returned"], norm, "the norm is {:.4g} and another was returned", norm)
+        why = "`clip_gradients` does not return the norm before clipping, {:.4g}"
+        check_close(seen["returned"], norm, why, norm)

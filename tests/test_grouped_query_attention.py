@@ -27,7 +27,7 @@ SHAPES = {
 
 
 def gqa_arguments(draw, **more):
-    """Arguments of the adapter: four heads, two of keys and values, batch 3, seq 6."""
+    """Return arguments of the adapter: 4 query heads, 2 key/value heads, batch 3, seq 6."""
     weights = {
         f"{name}_proj_weight": draw.normal(8 if name in "kv" else 16, 16, scale=0.3)
         for name in "qkvo"
@@ -39,43 +39,48 @@ def gqa_arguments(draw, **more):
 @ours
 @task("grouped_query_attention")
 def test_gqa_matches_saved_tensors(adapters, cases):
-    """Neighbouring query heads share keys and values, from one for all to one for each."""
+    """Neighbouring query heads share keys and values, for num_kv_heads from 1 to num_heads."""
     cases.check(adapters.run_grouped_query_attention)
 
 
 @ours
 @task("grouped_query_attention")
 def test_gqa_positions(adapters, cases):
-    """The given positions turn queries and keys, each head alike."""
+    """The given `token_positions` rotate the queries and keys of every head."""
     cases.check(adapters.run_grouped_query_attention)
 
 
 @ours
 @task("grouped_query_attention")
 def test_gqa_leading_axes(adapters, cases):
-    """One sequence alone, several leading axes, or a single token."""
+    """The input may be a single sequence, a single token, or have several leading axes."""
     cases.check(adapters.run_grouped_query_attention)
 
 
 @ours
 @task("grouped_query_attention")
 def test_gqa_is_causal(adapters, draw):
-    """A token sees itself and what came before, never what comes after."""
+    """A token attends to itself and to earlier tokens, never to later ones."""
     arguments = gqa_arguments(draw)
     before = adapters.run_grouped_query_attention(**arguments)
-    check(getattr(before, "shape", None) == (3, 6, 16), "the answer is not (batch, seq, d_model)")
+    check(
+        getattr(before, "shape", None) == (3, 6, 16),
+        "the shape of the output is not (batch, seq, d_model)",
+    )
     changed = arguments["in_features"].clone()
     changed[:, 3] = -changed[:, 3] + 1.0
     after = adapters.run_grouped_query_attention(**{**arguments, "in_features": changed})
-    check_close(after[:, :3], before[:, :3], "a later token shows in an earlier answer")
+    check_close(
+        after[:, :3], before[:, :3], "a change of token 3 changes the output of an earlier token"
+    )
     moved = (after - before)[:, 3].abs().amax(-1)
-    check(bool((moved > 1e-3).all()), "a token does not show in its own answer")
+    check(bool((moved > 1e-3).all()), "a change of token 3 does not change its own output")
 
 
 @ours
 @task("grouped_query_attention")
 def test_gqa_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = gqa_arguments(draw)
     check_memory(adapters.run_grouped_query_attention, arguments, "in_features")
 
@@ -83,7 +88,7 @@ def test_gqa_memory(adapters, draw):
 @ours
 @task("grouped_query_attention")
 def test_gqa_gradient(adapters, draw):
-    """Gradients reach the input through every head; those of shared keys and values add up."""
+    """The gradient of the input passes through all heads, and adds up in shared ones."""
     arguments = gqa_arguments(draw, token_positions=torch.zeros(6, dtype=torch.int64))
     W = {name: arguments[f"{name}_proj_weight"].double() for name in "qkvo"}
 
@@ -101,7 +106,7 @@ def test_gqa_gradient(adapters, draw):
 @ours
 @task("grouped_query_attention")
 def test_gqa_module(adapters, draw):
-    """Keys and values have narrower weights, drawn as those of `Linear`; gradients reach all."""
+    """Key and value weights have fewer rows; weights start like `Linear` and get gradients."""
     seen = adapters.probe(
         "module",
         symbol=GQA,
@@ -119,22 +124,23 @@ def test_gqa_module(adapters, draw):
 @ours
 @task("grouped_query_attention")
 def test_gqa_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed on to every projection, and a bfloat16 input stays one."""
+    """`device` and `dtype` reach every projection; bfloat16 inputs give bfloat16 outputs."""
     seen = adapters.probe("module", symbol=GQA, arguments=SIZES, device="meta", dtype="bfloat16")
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     x = draw.normal(2, 5, 16).bfloat16()
     seen = adapters.probe(
         "module", symbol=GQA, arguments=SIZES, dtype="bfloat16", inputs=[x], watched=True
     )
-    check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
+    why = f"a bfloat16 input gives an output of {seen['output'].dtype}"
+    check(seen["output"].dtype == torch.bfloat16, why)
     check_no_strangers(seen["strangers"])
 
 
 @ours
 @task("grouped_query_attention")
 def test_groups_must_be_whole(adapters, draw):
-    """Four query heads can't share three heads of keys and values, nor ten features three heads."""
+    """A num_heads that is not divisible by num_kv_heads is an error."""
     arguments = gqa_arguments(draw)
     uneven = {f"{name}_proj_weight": draw.normal(12, 16) for name in "kv"}
-    why = "num_heads is 4 and num_kv_heads is 3"
+    why = "num_heads=4 is not divisible by num_kv_heads=3"
     adapters.run_grouped_query_attention.error(why, **{**arguments, **uneven, "num_kv_heads": 3})

@@ -1,4 +1,4 @@
-"""The key/value cache: the same logits as without it, and every token shown once."""
+"""The key/value cache: the same logits as without it, and every token is fed once."""
 
 import torch
 
@@ -27,7 +27,7 @@ SHAPES |= {f"trunk.layers.{i}.{name}": shape for i in range(2) for name, shape i
 
 
 def cached_arguments(draw, **more):
-    """Arguments of `run_cached_forward`: batch 3, six tokens, in chunks of 3, 1 and 2."""
+    """Return arguments of `run_cached_forward`: batch 3, 6 tokens, in chunks of 3, 1 and 2."""
     weights = {
         f"{name}.weight": (len(shape) == 1) + 0.35 * draw.normal(*shape)
         for name, shape in SHAPES.items()
@@ -46,41 +46,42 @@ def cached_arguments(draw, **more):
 @ours
 @task("kv_cache")
 def test_token_by_token(adapters, cases):
-    """One token at a time, with or without a prompt before, gives the logits of the whole."""
+    """Feeding one token at a time, also after a prompt, gives the logits of the whole text."""
     cases.check(adapters.run_cached_forward)
 
 
 @ours
 @task("kv_cache")
 def test_chunks(adapters, cases):
-    """Several tokens at once see those in the cache and each other, but never the future."""
+    """Each token of a chunk attends to the cached tokens and to the chunk up to itself."""
     cases.check(adapters.run_cached_forward)
 
 
 @ours
 @task("kv_cache")
 def test_another_prompt(adapters, cases):
-    """After a reset nothing is left of the text before, not even its batch size."""
+    """After `reset` nothing remains of the earlier text, not even its batch size."""
     cases.check(adapters.run_cached_forward)
 
 
 @ours
 @task("kv_cache")
 def test_cached_rows_alone(adapters, draw):
-    """Each row of the batch has keys and values of its own."""
+    """Each row of a batch gets the same logits alone as in its batch."""
     arguments = cached_arguments(draw)
     together = adapters.run_cached_forward(**arguments)
-    check(getattr(together, "shape", None) == (3, 6, 11), "the logits are not (batch, seq, vocab)")
+    why = "the shape of the logits is not (batch, seq, vocab_size)"
+    check(getattr(together, "shape", None) == (3, 6, 11), why)
     for i in range(3):
         alone = {**arguments, "token_ids": arguments["token_ids"][i : i + 1]}
         found = adapters.run_cached_forward(**alone)
-        check_close(found[0], together[i], f"alone, row {i} gets other logits than in its batch")
+        check_close(found[0], together[i], f"row {i} gets other logits alone than in its batch")
 
 
 @ours
 @task("kv_cache")
 def test_cached_weights_and_ids_stay(adapters, draw):
-    """Weights and ids stay as they were, and two calls agree."""
+    """A call changes no weights or ids, and a second call gives the same logits."""
     arguments = cached_arguments(draw)
     check_memory(adapters.run_cached_forward, arguments)
 
@@ -88,21 +89,21 @@ def test_cached_weights_and_ids_stay(adapters, draw):
 @ours
 @task("kv_cache")
 def test_full_cache_is_refused(adapters, draw):
-    """Tokens for which there is no room are an error: nothing old is dropped or overwritten."""
+    """More tokens than the cache can hold are an error: no old token is dropped."""
     for chunks in ([9], [8, 1], [6, 3], [1] * 9):
         ids = draw.integers(11, 2, 9)
         arguments = cached_arguments(draw, token_ids=ids, chunk_sizes=chunks)
-        why = f"the cache has room for 8 tokens and 9 come, in chunks of {chunks}"
+        why = f"the cache can hold 8 tokens and gets 9, in chunks of {chunks}"
         adapters.run_cached_forward.error(why, **arguments)
     ids = draw.integers(11, 2, 13)
     long = cached_arguments(draw, token_ids=ids, chunk_sizes=[7, 6], max_cached=20)
-    adapters.run_cached_forward.error("context_length is 12 and 13 tokens come", **long)
+    adapters.run_cached_forward.error("context_length is 12 and the model gets 13 tokens", **long)
 
 
 @ours
 @task("kv_cache")
 def test_cache_keeps_the_dtype(adapters, draw):
-    """A bfloat16 model gives bfloat16 logits from its cache, a float64 model those of float64."""
+    """With a cache, a bfloat16 model gives bfloat16 logits, and a float64 model float64 logits."""
     arguments = cached_arguments(draw)
     for dtype in (torch.bfloat16, torch.float64):
         weights = {name: weight.to(dtype) for name, weight in arguments["weights"].items()}
@@ -111,41 +112,48 @@ def test_cache_keeps_the_dtype(adapters, draw):
         check(bool(output.isfinite().all()), f"weights of {dtype} give NaN or infinity")
     model = {name: arguments[name] for name in (*SIZES, "token_ids")}
     logits = adapters.probe("part", adapter="run_causal_lm", index=0, weights=weights, **model)
-    why = "with float64 weights the logits differ from those of `run_causal_lm` after a few digits"
+    why = "with float64 weights the logits are not those of `run_causal_lm` in float64"
     check_close(output, logits, why, limit=1e-4)
 
 
 @ours
 @task("kv_cache")
 def test_cache_by_itself(adapters, draw):
-    """`append` returns all keys and all values so far, in order; `reset` begins anew."""
+    """`append` returns all keys and values so far, in order; `reset` empties the cache."""
     pairs = [(draw.normal(2, 3, n, 4), draw.normal(2, 3, n, 4)) for n in (3, 1, 2)]
     other = (draw.normal(5, 1, 2, 6).bfloat16(), draw.normal(5, 1, 2, 6).bfloat16())
     steps = adapters.probe(
         "cache_steps", symbol=CACHE, max_seq_len=6, steps=[*pairs, None, None, other]
     )
-    check_equal([s["error"] for s in steps], [None] * 6, "a call that should work raises an error")
+    check_equal(
+        [s["error"] for s in steps],
+        [None] * 6,
+        "a valid call of `append` or `reset` raises an error",
+    )
     lengths = [step["length"] for step in steps]
-    check_equal(lengths, [3, 4, 6, 0, 0, 2], "`length` does not count the tokens in the cache")
+    check_equal(lengths, [3, 4, 6, 0, 0, 2], "`length` is not the number of tokens in the cache")
     for i in range(3):
         for part, name in enumerate(("keys", "values")):
             expected = torch.cat([pair[part] for pair in pairs[: i + 1]], dim=-2)
             why = f"after {i + 1} calls of `append`, the {name} are not those of all tokens so far"
             check_close(steps[i][name], expected, why, limit=0.0)
     for part, name in enumerate(("keys", "values")):
-        why = f"after `reset`, the {name} of another batch in bfloat16 don't come back as they are"
+        why = f"after `reset`, `append` does not return the new bfloat16 {name} unchanged"
         check_close(steps[5][name], other[part], why, limit=0.0)
 
 
 @ours
 @task("kv_cache")
 def test_refused_tokens_change_nothing(adapters, draw):
-    """After an error the cache holds what it held, and takes what there is room for."""
+    """An `append` that raises an error does not change the cache, and fewer tokens still fit."""
     first, second = ((draw.normal(1, 2, 3, 4), draw.normal(1, 2, 3, 4)) for _ in range(2))
     last = tuple(part[:, :, :1] for part in second)
     steps = adapters.probe("cache_steps", symbol=CACHE, max_seq_len=4, steps=[first, second, last])
-    check(steps[1]["error"] is not None, "the cache has room for 4 tokens and takes 6")
-    check_equal([s["length"] for s in steps], [3, 3, 4], "a refused `append` changes the length")
+    check(
+        steps[1]["error"] is not None,
+        "no error was raised, but the cache can hold 4 tokens and gets 6",
+    )
+    check_equal([s["length"] for s in steps], [3, 3, 4], "a refused `append` changes `length`")
     for part, name in enumerate(("keys", "values")):
         expected = torch.cat([first[part], last[part]], dim=-2)
         check_close(steps[2][name], expected, f"a refused `append` changes the {name}", limit=0.0)
@@ -154,16 +162,19 @@ def test_refused_tokens_change_nothing(adapters, draw):
 @ours
 @task("kv_cache")
 def test_keys_of_another_batch_are_refused(adapters, draw):
-    """Keys of one row don't spread over the rows in the cache: that is an error."""
+    """Keys of another batch size are an error: one row is not broadcast to all rows."""
     kept, row = ((draw.normal(n, 2, 1, 4), draw.normal(n, 2, 1, 4)) for n in (3, 1))
     steps = adapters.probe("cache_steps", symbol=CACHE, max_seq_len=4, steps=[kept, row])
-    check(steps[1]["error"] is not None, "the cache holds 3 rows, and takes keys of 1 row")
+    check(
+        steps[1]["error"] is not None,
+        "no error was raised, but the cache holds 3 rows and gets keys of 1 row",
+    )
 
 
 @ours
 @task("kv_cache")
 def test_next_logits_show_every_token_once(adapters, draw):
-    """Ids that go on are shown from where they go on; any others begin a text of their own."""
+    """If ids extend the cached text, only the new ones are fed; otherwise the cache is reset."""
     text, other = draw.integers(11, 1, 8), draw.integers(11, 1, 6)
     other[0, 0] = (text[0, 0] + 1) % 11
     changed = text.clone()
@@ -173,9 +184,14 @@ def test_next_logits_show_every_token_once(adapters, draw):
     fresh = [4, 1, 3, 3, 3, 8, 3, 4, 3, 3]
     seen = adapters.probe("cached_logits", symbol=NEXT, model=MODEL, arguments=SIZES, texts=texts)
     for i, (ids, new, found) in enumerate(zip(texts, fresh, seen, strict=True)):
-        where = f"text {i + 1}, of which {new} of {ids.shape[1]} tokens are new"
+        where = f"text {i + 1}, with {new} new tokens of {ids.shape[1]}"
         why = f"{where}: the logits are not those without a cache"
         check_close(found["logits"], found["expected"], why)
-        check(not found["requires_grad"], "the logits are part of a graph of gradients")
+        check(
+            not found["requires_grad"],
+            "the logits require gradients, expected logits without an autograd graph",
+        )
         shown = [part.tolist() for part in found["shown"]]
-        check_equal(shown, [ids[:, -new:].tolist()], f"{where}: the model is shown other ids")
+        check_equal(
+            shown, [ids[:, -new:].tolist()], f"{where}: the model does not get exactly the new ids"
+        )

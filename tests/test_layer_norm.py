@@ -1,4 +1,4 @@
-"""LayerNorm, over the features of a token."""
+"""LayerNorm: each token is normalised over its features."""
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +18,7 @@ LAYER_NORM = "cs336_basics.layer_norm:LayerNorm"
 
 
 def layer_norm_arguments(draw, x, eps=1e-5):
-    """Arguments of `run_layer_norm` whose gain and shift are not ones and zeros."""
+    """Return arguments of `run_layer_norm`; its gain is not ones, and its shift not zeros."""
     size = x.shape[-1]
     return {
         "d_model": size,
@@ -32,35 +32,35 @@ def layer_norm_arguments(draw, x, eps=1e-5):
 @ours
 @task("layer_norm")
 def test_layer_norm_matches_saved_tensors(adapters, cases):
-    """Mean and variance run over the features; the gain multiplies, and the shift is added last."""
+    """Mean and variance are over the features; `weight` multiplies, then `bias` is added."""
     cases.check(adapters.run_layer_norm)
 
 
 @ours
 @task("layer_norm")
 def test_layer_norm_eps(adapters, cases):
-    """The eps that is given is added to the variance, under the root: small features show it."""
+    """The given eps is added to the variance inside the square root."""
     cases.check(adapters.run_layer_norm)
 
 
 @ours
 @task("layer_norm")
 def test_layer_norm_of_equal_features(adapters, cases):
-    """A token whose features are all equal has no variance, and becomes the shift."""
+    """A token whose features are all equal has variance 0, and its output is `bias`."""
     cases.check(adapters.run_layer_norm)
 
 
 @ours
 @task("layer_norm")
 def test_layer_norm_far_from_zero(adapters, cases):
-    """Around 3000 a variance of 1 is lost in the difference of two squares of nine million."""
+    """Features around 3000 with variance 1 are right: mean(x²) − mean(x)² is too imprecise."""
     cases.check(adapters.run_layer_norm)
 
 
 @ours
 @task("layer_norm")
 def test_layer_norm_of_each_token(adapters, draw):
-    """A token's answer does not depend on the tokens around it."""
+    """A token's output does not depend on the other tokens."""
     for x in (draw.normal(4, 6), draw.normal(3, 4, 6)):
         check_rows_alone(adapters.run_layer_norm, layer_norm_arguments(draw, x), "in_features")
 
@@ -68,20 +68,20 @@ def test_layer_norm_of_each_token(adapters, draw):
 @ours
 @task("layer_norm")
 def test_layer_norm_in_half_precision(adapters, draw):
-    """Half precision is normalised in float32, since squares overflow, and comes back as it was."""
+    """Half-precision inputs are normalised in float32, and the output keeps their dtype."""
     for dtype in (torch.float16, torch.bfloat16):
         x = (500 * draw.normal(3, 8)).to(dtype)
         weight, bias = torch.ones(8), torch.zeros(8)
         arguments = {"d_model": 8, "eps": 1e-5, "weight": weight, "bias": bias, "in_features": x}
         expected = F.layer_norm(x.double(), (8,), eps=1e-5)
-        why = f"wrong for {dtype} features of size 500"
+        why = f"the output for {dtype} features of size 500 is wrong"
         check_close(adapters.run_layer_norm(**arguments), expected, why, dtype=dtype)
 
 
 @ours
 @task("layer_norm")
 def test_layer_norm_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = layer_norm_arguments(draw, draw.normal(3, 4, 6))
     check_memory(adapters.run_layer_norm, arguments, "in_features")
 
@@ -89,7 +89,7 @@ def test_layer_norm_memory(adapters, draw):
 @ours
 @task("layer_norm")
 def test_layer_norm_gradient(adapters, draw):
-    """The gradient passes through mean and variance, and is finite where all features are equal."""
+    """The gradient passes through mean and variance, and is finite if all features are equal."""
     x = draw.normal(3, 6)
     x[1] = 2.0
     arguments = layer_norm_arguments(draw, x, eps=0.01)
@@ -105,7 +105,7 @@ def test_layer_norm_gradient(adapters, draw):
 @ours
 @task("layer_norm")
 def test_layer_norm_module(adapters, draw):
-    """`weight` starts at ones, `bias` at zeros, both are trained; eps is 1e-5 unless given."""
+    """The parameters are `weight`, of ones, and `bias`, of zeros; the default eps is 1e-5."""
     x, cotangent = draw.normal(4, 6, scale=3e-3), draw.normal(4, 6)
     seen = adapters.probe(
         "module", symbol=LAYER_NORM, arguments={"d_model": 6}, inputs=[x], cotangent=cotangent
@@ -115,7 +115,7 @@ def test_layer_norm_module(adapters, draw):
     check_close(value_of(seen, "weight"), ones, "`weight` does not start at ones", limit=0.0)
     check_close(value_of(seen, "bias"), zeros, "`bias` does not start at zeros", limit=0.0)
     normal = F.layer_norm(x.double(), (6,), eps=1e-5)
-    why = "constructed without eps, the module does not answer as with eps = 1e-5"
+    why = "a module constructed without eps does not use eps = 1e-5"
     check_close(seen["output"], normal, why, dtype=torch.float32)
     for name, gradient in (("weight", cotangent * normal), ("bias", cotangent.double())):
         why = f"the gradient of `{name}` is wrong"
@@ -125,7 +125,7 @@ def test_layer_norm_module(adapters, draw):
 @ours
 @task("layer_norm")
 def test_layer_norm_device_and_dtype(adapters):
-    """`device` and `dtype` reach gain and shift."""
+    """`weight` and `bias` have the requested `device` and `dtype`."""
     seen = adapters.probe(
         "module", symbol=LAYER_NORM, arguments={"d_model": 6}, device="meta", dtype="bfloat16"
     )

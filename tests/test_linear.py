@@ -21,19 +21,19 @@ LINEAR = "cs336_basics.linear:Linear"
 
 @task("linear")
 def test_matches_saved_tensors(adapters, cases):
-    """The weight is (d_out, d_in), one row per output feature, and any leading axes stay."""
+    """The weight has shape (d_out, d_in), and the input may have any leading axes."""
     cases.check(adapters.run_linear)
 
 
 @task("linear")
 def test_large_inputs(adapters, cases):
-    """Features around a thousand show a factor that is off by a thousandth."""
+    """The output is right for features around 1000."""
     cases.check(adapters.run_linear)
 
 
 @task("linear")
 def test_linear_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = {
         "d_in": 6,
         "d_out": 4,
@@ -46,7 +46,7 @@ def test_linear_memory(adapters, draw):
 @ours
 @task("linear")
 def test_linear_gradient(adapters, draw):
-    """The gradient of the input is the cotangent times W."""
+    """The gradient of the input is the gradient of the output times W."""
     W = draw.normal(4, 6)
     arguments = {"d_in": 6, "d_out": 4, "weights": W, "in_features": draw.normal(3, 5, 6)}
     check_gradients(
@@ -60,14 +60,16 @@ def test_linear_gradient(adapters, draw):
 @ours
 @task("linear")
 def test_linear_module(adapters, draw):
-    """One trained parameter, `weight`, of shape (d_out, d_in), and no bias; gradients reach it."""
+    """The only parameter is `weight` of shape (d_out, d_in): there is no bias."""
     x, cotangent = draw.normal(5, 7), draw.normal(5, 4)
     seen = adapters.probe(
         "module", symbol=LINEAR, arguments={"d_in": 7, "d_out": 4}, inputs=[x], cotangent=cotangent
     )
     check_parameters(seen["parameters"], {"weight": (4, 7)})
     check_close(
-        seen["output"], F.linear(x, value_of(seen, "weight")), "forward does not use `weight`"
+        seen["output"],
+        F.linear(x, value_of(seen, "weight")),
+        "the output of `forward` is not x Wᵀ with W = `weight`",
     )
     check_close(seen["gradients"]["weight"], cotangent.T @ x, "the gradient of `weight` is wrong")
 
@@ -75,20 +77,20 @@ def test_linear_module(adapters, draw):
 @ours
 @task("linear")
 def test_linear_starts_random(adapters):
-    """The weight starts as a truncated normal of variance 2 / (d_in + d_out), cut at three std."""
+    """`weight` starts as a normal of variance 2 / (d_in + d_out), truncated at 3 std."""
     arguments = {"d_in": 400, "d_out": 200}
     first, second = (
         value_of(adapters.probe("module", symbol=LINEAR, arguments=arguments, seed=seed), "weight")
         for seed in (1, 2)
     )
     check_truncated_normal(first, math.sqrt(2 / 600))
-    check(not torch.equal(first, second), "every layer starts with the same weight")
+    check(not torch.equal(first, second), "two layers start with the same weight")
 
 
 @ours
 @task("linear")
 def test_linear_device_and_dtype(adapters):
-    """`device` and `dtype` reach the weight."""
+    """`weight` has the requested `device` and `dtype`."""
     arguments = {"d_in": 7, "d_out": 4}
     seen = adapters.probe(
         "module", symbol=LINEAR, arguments=arguments, device="meta", dtype="bfloat16"

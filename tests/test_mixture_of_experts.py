@@ -1,4 +1,4 @@
-"""Mixture of experts: who is chosen, how the chosen are mixed, and what an uneven load costs."""
+"""Mixture of experts: the choice of experts, their mixture, and the load-balancing loss."""
 
 import torch
 import torch.nn.functional as F
@@ -23,34 +23,34 @@ for i in range(4):
 
 
 def moe_arguments(draw, **more):
-    """Arguments of the adapter: two of four experts, batch 3, seq 5."""
+    """Return arguments of the adapter: two of four experts, batch 3, seq 5."""
     weights = {name: 0.5 * draw.normal(*shape) for name, shape in SHAPES.items()}
     return {**SIZES, "weights": weights, "in_features": draw.normal(3, 5, 8), **more}
 
 
 def part(adapters, index, arguments):
-    """The output (0) or the loss (1) of the adapter."""
+    """Return the output (index 0) or the loss (index 1) of the adapter."""
     return adapters.probe("part", adapter="run_mixture_of_experts", index=index, **arguments)
 
 
 @ours
 @task("mixture_of_experts")
 def test_mixture_matches_saved_tensors(adapters, cases):
-    """The likeliest experts of each token, mixed by their probabilities, which sum to one again."""
+    """The top_k experts of a token are mixed by their probabilities, rescaled to sum to 1."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("mixture_of_experts")
 def test_loss_matches_saved_numbers(adapters, cases):
-    """N times the sum of f P: f is a share of all choices, P a mean over all tokens."""
+    """The loss is N Σ f P: f is an expert's share of all choices, P its mean probability."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("mixture_of_experts")
 def test_equal_probabilities_cost_one(adapters, draw):
-    """A router of zeros likes all experts alike, and its loss is exactly 1, whoever is chosen."""
+    """With a router of zeros all experts are equally likely, and the loss is 1."""
     for num_experts, top_k in ((4, 2), (3, 1), (4, 4)):
         arguments = moe_arguments(draw, num_experts=num_experts, top_k=top_k)
         weights = arguments["weights"]
@@ -58,29 +58,31 @@ def test_equal_probabilities_cost_one(adapters, draw):
         for name in [name for i in range(num_experts, 4) for name in weights if f".{i}." in name]:
             del weights[name]
         loss = part(adapters, 1, arguments)
-        why = f"with equal probabilities, {top_k} of {num_experts} experts don't cost 1"
+        why = f"with equal probabilities, top_k={top_k} of {num_experts} experts, the loss is not 1"
         check_close(loss, torch.tensor(1.0), why)
 
 
 @ours
 @task("mixture_of_experts")
 def test_one_expert_for_all_costs_more(adapters, draw):
-    """Where every token wants the same two of four experts, the loss is nearly 4 / 2."""
+    """If every token chooses the same two of four experts, the loss is nearly 4 / 2."""
     arguments = moe_arguments(draw)
     arguments["in_features"] = arguments["in_features"].abs() + 0.5
     rows = torch.tensor([60.0, 60.0, -60.0, -60.0])
     arguments["weights"]["router.weight"] = rows[:, None].expand(4, 8).clone()
     loss = part(adapters, 1, arguments)
-    check_close(loss, torch.tensor(2.0), "all tokens choose two of four experts; that costs 2")
+    why = "all tokens choose the same two of four experts, but the loss is not 2"
+    check_close(loss, torch.tensor(2.0), why)
 
 
 @ours
 @task("mixture_of_experts")
 def test_tokens_are_routed_alone(adapters, draw):
-    """Each token gets the same output on its own; the loss is about all of them."""
+    """A token gets the same output alone as among other tokens."""
     arguments = moe_arguments(draw)
     together = part(adapters, 0, arguments)
-    check(getattr(together, "shape", None) == (3, 5, 8), "the output is not (batch, seq, d_model)")
+    why = "the shape of the output is not (batch, seq, d_model)"
+    check(getattr(together, "shape", None) == (3, 5, 8), why)
     for i, j in ((0, 0), (1, 3), (2, 4)):
         alone = part(adapters, 0, {**arguments, "in_features": arguments["in_features"][i, j]})
         check_close(alone, together[i, j], "a token gets another output alone than among others")
@@ -89,13 +91,13 @@ def test_tokens_are_routed_alone(adapters, draw):
 @ours
 @task("mixture_of_experts")
 def test_mixture_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, all stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = moe_arguments(draw)
     check_memory(adapters.run_mixture_of_experts, arguments, "in_features")
 
 
 def reference(weights, x, top_k):
-    """The mixture and its loss in float64: all experts are run, and most get a weight of 0."""
+    """Return the output and the loss, computed with all experts; unchosen ones get weight 0."""
     probabilities = F.linear(x, weights["router.weight"]).softmax(-1)
     best, chosen = probabilities.topk(top_k, dim=-1)
     gates = torch.zeros_like(probabilities).scatter(-1, chosen, best / best.sum(-1, keepdim=True))
@@ -109,7 +111,7 @@ def reference(weights, x, top_k):
 
 
 def check_learning(adapters, draw, index, *names):
-    """The gradients that the parameters `names` get from the output (0) or the loss (1)."""
+    """Check gradients of the parameters `names` from the output (index 0) or the loss (1)."""
     arguments = moe_arguments(draw)
     x, weights = arguments["in_features"], arguments["weights"]
     leaves = {name: weight.double().requires_grad_() for name, weight in weights.items()}
@@ -129,28 +131,28 @@ def check_learning(adapters, draw, index, *names):
     for name, gradient in zip(names, gradients, strict=True):
         found = seen["gradients"][name]
         check(found is not None, f"no gradient of {what} reaches `{name}`")
-        why = f"the gradient of {what} that reaches `{name}` is wrong"
+        why = f"the gradient of `{name}` from {what} is wrong"
         check_close(found, gradient, why, dtype=torch.float32)
 
 
 @ours
 @task("mixture_of_experts")
 def test_router_learns_from_the_output(adapters, draw):
-    """What the experts give pulls at the router's weights, through the gates, and at their own."""
+    """The output gives right gradients to the router, through the gates, and to the experts."""
     check_learning(adapters, draw, 0, "router.weight", "experts.0.w1.weight", "experts.3.w2.weight")
 
 
 @ours
 @task("mixture_of_experts")
 def test_router_learns_from_the_loss(adapters, draw):
-    """An uneven load pulls at the router's weights, through the mean probabilities."""
+    """The loss gives the router a right gradient, through the mean probabilities."""
     check_learning(adapters, draw, 1, "router.weight")
 
 
 @ours
 @task("mixture_of_experts")
 def test_mixture_module(adapters):
-    """A router and experts of their own, all drawn as `Linear` draws, and nothing else saved."""
+    """Router and experts have separate weights like `Linear`, and nothing else is saved."""
     seen = adapters.probe("module", symbol=MOE, arguments=SIZES)
     check_weights(seen, SHAPES)
     one, other = (value_of(seen, f"experts.{i}.w1.weight") for i in (0, 1))
@@ -164,7 +166,7 @@ def test_mixture_module(adapters):
 @ours
 @task("mixture_of_experts")
 def test_mixture_device_and_dtype(adapters, draw):
-    """bfloat16 in, bfloat16 out; the loss is float32, and `device` and `dtype` reach all parts."""
+    """`device` and `dtype` reach all weights; bfloat16 gives bfloat16 output, float32 loss."""
     seen = adapters.probe("module", symbol=MOE, arguments=SIZES, device="meta", dtype="bfloat16")
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     x = draw.normal(2, 5, 8).bfloat16()
@@ -172,16 +174,19 @@ def test_mixture_device_and_dtype(adapters, draw):
         "module", symbol=MOE, arguments=SIZES, dtype="bfloat16", inputs=[x], watched=True
     )
     output, loss = seen["output"]
-    check(output.dtype == torch.bfloat16, f"bfloat16 in gives {output.dtype} out")
-    check(loss.dtype == torch.float32, f"bfloat16 in gives a loss of {loss.dtype}, not float32")
+    check(output.dtype == torch.bfloat16, f"a bfloat16 input gives an output of {output.dtype}")
+    check(
+        loss.dtype == torch.float32,
+        f"a bfloat16 input gives a loss of {loss.dtype}, expected float32",
+    )
     check_no_strangers(seen["strangers"])
 
 
 @ours
 @task("mixture_of_experts")
 def test_top_k_that_makes_no_sense(adapters, draw):
-    """A token goes through one expert at least, and through no more than there are."""
+    """A top_k below 1 or above num_experts is an error."""
     arguments = moe_arguments(draw)
     for top_k in (0, 5):
-        why = f"top_k is {top_k} of 4 experts"
+        why = f"top_k is {top_k} and num_experts is 4"
         adapters.run_mixture_of_experts.error(why, **{**arguments, "top_k": top_k})

@@ -18,7 +18,7 @@ RMSNORM = "cs336_basics.rmsnorm:RMSNorm"
 
 
 def arguments_for(draw, x, eps=1e-5):
-    """Arguments of `run_rmsnorm` with a gain that is not all ones."""
+    """Return arguments of `run_rmsnorm` with a gain that is not all ones."""
     return {
         "d_model": x.shape[-1],
         "eps": eps,
@@ -29,55 +29,57 @@ def arguments_for(draw, x, eps=1e-5):
 
 @task("rmsnorm")
 def test_matches_saved_tensors(adapters, cases):
-    """The mean of squares runs over the features, nothing is subtracted, the gain multiplies."""
+    """The mean of squares is over the features; no mean is subtracted; the gain multiplies."""
     cases.check(adapters.run_rmsnorm)
 
 
 @task("rmsnorm")
 def test_tiny_features(adapters, cases):
-    """eps sits inside the root: features of size 1e-3 show it."""
+    """eps is added inside the square root: features of size 1e-3 depend on it."""
     cases.check(adapters.run_rmsnorm)
 
 
 @task("rmsnorm")
 def test_eps_is_an_argument(adapters, cases):
-    """The eps that is given is the eps that is used."""
+    """The given eps is used, not always 1e-5."""
     cases.check(adapters.run_rmsnorm)
 
 
 @task("rmsnorm")
 def test_row_of_zeros(adapters, cases):
-    """A token of zeros stays zero, and is not divided by zero."""
+    """The output of a token of zeros is zeros, not NaN."""
     cases.check(adapters.run_rmsnorm)
 
 
 @task("rmsnorm")
 def test_rows_of_unlike_size(adapters, cases):
-    """Every token is scaled by its own size, from 1 to 1e8."""
+    """Every token is divided by its own root mean square, for sizes from 1 to 1e8."""
     cases.check(adapters.run_rmsnorm)
 
 
 @task("rmsnorm")
 def test_tokens_are_normalised_alone(adapters, draw):
-    """A token's answer does not depend on the tokens around it."""
+    """A token's output does not depend on the other tokens."""
     check_rows_alone(adapters.run_rmsnorm, arguments_for(draw, draw.normal(4, 6)), "in_features")
     check_rows_alone(adapters.run_rmsnorm, arguments_for(draw, draw.normal(3, 4, 6)), "in_features")
 
 
 @task("rmsnorm")
 def test_half_precision(adapters, draw):
-    """Half precision is normalised in float32, since squares overflow, and comes back as it was."""
+    """Half-precision inputs are normalised in float32, and the output keeps their dtype."""
     for dtype in (torch.float16, torch.bfloat16):
         x = (300 + 100 * draw.normal(3, 8)).to(dtype)
         arguments = {"d_model": 8, "eps": 1e-5, "weights": torch.ones(8), "in_features": x}
         output = adapters.run_rmsnorm(**arguments)
         expected = F.rms_norm(x.double(), (8,), None, 1e-5)
-        check_close(output, expected, f"wrong for {dtype} features of size 300", dtype=dtype)
+        check_close(
+            output, expected, f"the output for {dtype} features of size 300 is wrong", dtype=dtype
+        )
 
 
 @task("rmsnorm")
 def test_rmsnorm_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = arguments_for(draw, draw.normal(3, 4, 6))
     check_memory(adapters.run_rmsnorm, arguments, "in_features")
 
@@ -93,7 +95,7 @@ def test_rmsnorm_double_precision(adapters, draw):
     check_close(
         output,
         expected,
-        "float64 in, and the answer is not right to the digits of float64",
+        "the output of a float64 input is not precise to the digits of float64",
         limit=1e-3,
     )
 
@@ -101,7 +103,7 @@ def test_rmsnorm_double_precision(adapters, draw):
 @ours
 @task("rmsnorm")
 def test_rmsnorm_gradient(adapters, draw):
-    """The gradient passes through the mean of squares too, and is finite for a token of zeros."""
+    """The gradient passes through the mean of squares, and is finite for a token of zeros."""
     x = draw.normal(3, 6)
     x[1] = 0.0
     arguments = arguments_for(draw, x)
@@ -117,7 +119,7 @@ def test_rmsnorm_gradient(adapters, draw):
 @ours
 @task("rmsnorm")
 def test_rmsnorm_module(adapters, draw):
-    """One trained parameter, `weight`, that starts at ones; eps is 1e-5 unless given."""
+    """The only parameter is `weight`, which starts at ones; the default eps is 1e-5."""
     x, cotangent = draw.normal(4, 6, scale=3e-3), draw.normal(4, 6)
     seen = adapters.probe(
         "module", symbol=RMSNORM, arguments={"d_model": 6}, inputs=[x], cotangent=cotangent
@@ -129,7 +131,7 @@ def test_rmsnorm_module(adapters, draw):
     check_close(
         seen["output"],
         normal,
-        "constructed without eps, the module does not answer as with eps = 1e-5",
+        "a module constructed without eps does not use eps = 1e-5",
         dtype=torch.float32,
     )
     gradient = (cotangent.double() * normal).sum(0)
@@ -144,7 +146,7 @@ def test_rmsnorm_module(adapters, draw):
 @ours
 @task("rmsnorm")
 def test_rmsnorm_device_and_dtype(adapters):
-    """`device` and `dtype` reach the gain."""
+    """`weight` has the requested `device` and `dtype`."""
     seen = adapters.probe(
         "module", symbol=RMSNORM, arguments={"d_model": 6}, device="meta", dtype="bfloat16"
     )

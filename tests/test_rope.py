@@ -1,4 +1,4 @@
-"""RoPE: adjacent pairs of features, rotated by an angle that grows with the position."""
+"""RoPE: adjacent pairs of features are rotated by an angle that grows with the position."""
 
 import torch
 
@@ -14,7 +14,7 @@ ROPE = "cs336_basics.rope:RotaryEmbedding"
 
 
 def arguments_for(x, positions, max_seq_len=32):
-    """Arguments of `run_rope`."""
+    """Return arguments of `run_rope`."""
     return {
         "d_k": x.shape[-1],
         "theta": 10000.0,
@@ -26,55 +26,59 @@ def arguments_for(x, positions, max_seq_len=32):
 
 @task("rope")
 def test_matches_saved_tensors(adapters, cases):
-    """Features 2k and 2k+1 are a pair, and the first pair turns by one radian a position."""
+    """Features 2k and 2k+1 are rotated as a pair; the first pair by 1 radian for each position."""
     cases.check(adapters.run_rope)
 
 
 @task("rope")
 def test_positions_are_used(adapters, cases):
-    """Positions with gaps, offsets, repeats and in any order: the given ones count."""
+    """The given positions are used, also with gaps, offsets or repeats and in any order."""
     cases.check(adapters.run_rope)
 
 
 @task("rope")
 def test_positions_of_each_row(adapters, cases):
-    """Positions may differ from row to row; their leading axes broadcast against the input's."""
+    """Positions may differ between rows: their leading axes broadcast with the input's."""
     cases.check(adapters.run_rope)
 
 
 @task("rope")
 def test_theta_is_used(adapters, cases):
-    """theta is an argument, not always 10000."""
+    """The given theta is used, not always 10000."""
     cases.check(adapters.run_rope)
 
 
 @task("rope")
 def test_far_positions(adapters, cases):
-    """Angles far out need their digits: half precision is wrong there."""
+    """Angles at large positions are computed precisely, not in half precision."""
     cases.check(adapters.run_rope)
 
 
 @task("rope")
 def test_position_zero_changes_nothing(adapters, draw):
-    """At position 0 every angle is 0."""
+    """At position 0 every angle is 0, so the input is not changed."""
     x = draw.normal(2, 3, 8)
     output = adapters.run_rope(**arguments_for(x, torch.zeros(3, dtype=torch.int64)))
-    check_close(output, x, "position 0 is rotated")
+    check_close(output, x, "an input at position 0 is changed")
 
 
 @task("rope")
 def test_rotation_keeps_norms(adapters, draw):
-    """A rotation keeps the length of every pair."""
+    """RoPE does not change the length of any pair of features."""
     x = draw.normal(2, 5, 8)
     output = adapters.run_rope(**arguments_for(x, torch.arange(7, 12)))
-    check(getattr(output, "shape", None) == x.shape, "the shape is not that of the input")
+    check(
+        getattr(output, "shape", None) == x.shape, "the output does not have the shape of the input"
+    )
     lengths = output.unflatten(-1, (4, 2)).norm(dim=-1)
-    check_close(lengths, x.unflatten(-1, (4, 2)).norm(dim=-1), "pairs change their length")
+    check_close(
+        lengths, x.unflatten(-1, (4, 2)).norm(dim=-1), "the length of a pair of features changes"
+    )
 
 
 @task("rope")
 def test_scores_depend_on_distance_alone(adapters, draw):
-    """A query at m and a key at n meet as they would at m + 9 and n + 9."""
+    """The score of a query at position m and a key at n depends only on m − n."""
     q, k = draw.normal(6, 8), draw.normal(6, 8)
     near = torch.arange(6)
     scores = [
@@ -82,24 +86,28 @@ def test_scores_depend_on_distance_alone(adapters, draw):
         @ adapters.run_rope(**arguments_for(k, near + shift)).T
         for shift in (0, 9)
     ]
-    check_close(scores[1], scores[0], "scores change when both positions move by nine")
+    check_close(
+        scores[1], scores[0], "scores change if 9 is added to the positions of queries and keys"
+    )
 
 
 @task("rope")
 def test_last_position_works(adapters, draw):
-    """The tables hold max_seq_len positions, so max_seq_len - 1 is the last that works."""
+    """Position max_seq_len - 1 works, and gets the same angles as with a larger max_seq_len."""
     x = draw.normal(1, 4)
     roomy = adapters.run_rope(**arguments_for(x, torch.tensor([15]), max_seq_len=64))
     tight = adapters.run_rope(**arguments_for(x, torch.tensor([15]), max_seq_len=16))
     check_close(
-        tight, roomy, "the last position of a table is rotated otherwise than in a longer table"
+        tight,
+        roomy,
+        "position 15 gets another rotation with max_seq_len=16 than with max_seq_len=64",
     )
 
 
 @ours
 @task("rope")
 def test_positions_beyond_the_table_are_refused(adapters, draw):
-    """A position of max_seq_len is an error; clamped or wrapped around, it would be another one."""
+    """A position of max_seq_len or more is an error; it is not clamped or wrapped around."""
     for beyond in (40, 16):
         arguments = arguments_for(draw.normal(2, 4), torch.tensor([0, beyond]), max_seq_len=16)
         adapters.run_rope.error(f"max_seq_len is 16 and a position is {beyond}", **arguments)
@@ -107,7 +115,7 @@ def test_positions_beyond_the_table_are_refused(adapters, draw):
 
 @task("rope")
 def test_rope_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = arguments_for(draw.normal(3, 5, 6), torch.arange(5))
     check_memory(adapters.run_rope, arguments, "in_query_or_key")
 
@@ -115,7 +123,7 @@ def test_rope_memory(adapters, draw):
 @ours
 @task("rope")
 def test_rope_gradient(adapters, draw):
-    """The gradient of a rotation is the rotation back."""
+    """The gradient of the input is the gradient of the output, rotated back."""
     x, cotangent, positions = draw.normal(4, 6), draw.normal(4, 6), torch.arange(4) + 3
     arguments = arguments_for(x, positions)
     found = adapters.run_rope.answer(arguments, cotangent, ["in_query_or_key"]).gradients[
@@ -124,14 +132,16 @@ def test_rope_gradient(adapters, draw):
     check(found is not None, "no gradient reaches the input: is something detached on the way?")
     forward_again = adapters.run_rope(**arguments_for(found, positions))
     check_close(
-        forward_again, cotangent, "rotating the gradient forward does not give the cotangent back"
+        forward_again,
+        cotangent,
+        "the input's gradient, rotated forward, is not the gradient of the output",
     )
 
 
 @ours
 @task("rope")
 def test_rope_keeps_the_dtype(adapters, draw):
-    """Half precision in, the same half precision out."""
+    """bfloat16 and float16 inputs give finite outputs of the same dtype."""
     check_dtype_kept(
         adapters.run_rope, arguments_for(draw.normal(2, 5, 8), torch.arange(5)), "in_query_or_key"
     )
@@ -140,20 +150,21 @@ def test_rope_keeps_the_dtype(adapters, draw):
 @ours
 @task("rope")
 def test_half_precision_far_out(adapters, draw):
-    """A bfloat16 vector far out is rotated by a float32 angle, so only its own digits are lost."""
+    """A bfloat16 input at a large position is rotated by angles of float32 precision."""
     x, positions = draw.normal(6, 8), torch.tensor([301, 511, 700, 777, 900, 1023])
     exact = adapters.run_rope(**arguments_for(x.bfloat16().float(), positions, 1024))
     half = adapters.run_rope(**arguments_for(x.bfloat16(), positions, 1024))
-    check(half.shape == exact.shape, "the shape is not that of the input")
+    check(half.shape == exact.shape, "the output does not have the shape of the input")
     # Frequencies in bfloat16 are off by a tenth of a radian here, cosines by a hundredth at most.
     worst = (half.float() - exact).abs().max() / x.abs().max()
-    check(worst < 0.03, "the angles of bfloat16 inputs are not precise: {:.3f} off", worst)
+    why = "bfloat16 inputs at large positions have an error of {:.3f}, and 0.03 is allowed"
+    check(worst < 0.03, why, worst)
 
 
 @ours
 @task("rope")
 def test_double_precision(adapters, draw):
-    """A float64 vector is rotated to the precision of float64: its tables are float64 too."""
+    """A float64 input is rotated with the precision of float64."""
     x, positions = draw.normal(4, 6).double(), torch.tensor([3, 100, 511, 1000])
     frequencies = 10000.0 ** (-torch.arange(0, 6, 2, dtype=torch.float64) / 6)
     angles = positions[:, None] * frequencies
@@ -164,7 +175,7 @@ def test_double_precision(adapters, draw):
     check_close(
         output,
         torch.view_as_real(turned).reshape(4, 6),
-        "float64 in, and the answer is not right to the digits of float64",
+        "the output of a float64 input is not precise to the digits of float64",
         limit=1e-3,
     )
 
@@ -172,34 +183,35 @@ def test_double_precision(adapters, draw):
 @ours
 @task("rope")
 def test_nothing_in_rope_is_learned_or_saved(adapters):
-    """The tables are buffers that stay out of the state dict, and no parameters."""
+    """RoPE has no parameters, and its tables are buffers that are not in the state dict."""
     seen = adapters.probe(
         "module", symbol=ROPE, arguments={"theta": 10000.0, "d_k": 8, "max_seq_len": 16}
     )
-    check(not seen["parameters"], f"RoPE has parameters: {list(seen['parameters'])}")
-    check(not seen["state"], f"RoPE's tables are saved with the model: {seen['state']}")
+    check(not seen["parameters"], f"RoPE has parameters, expected none: {list(seen['parameters'])}")
+    check(not seen["state"], f"the state dict should be empty, and contains {seen['state']}")
     check(
-        bool(seen["buffers"]), "the tables are no buffers, so they stay behind when the model moves"
+        bool(seen["buffers"]),
+        "the tables are not buffers, so `model.to(device)` does not move them",
     )
 
 
 @ours
 @task("rope")
 def test_rope_tables_are_precise(adapters):
-    """The tables go to `device`, and are float32 even where the model is bfloat16."""
+    """The tables are on `device`, and not in half precision, even if `dtype` is bfloat16."""
     arguments = {"theta": 10000.0, "d_k": 8, "max_seq_len": 16}
     seen = adapters.probe(
         "module", symbol=ROPE, arguments=arguments, device="meta", dtype="bfloat16"
     )
     check_placed(seen["buffers"], device="meta")
     low = [name for name, b in seen["buffers"].items() if b["dtype"] in ("bfloat16", "float16")]
-    check(not low, f"tables in half precision: {', '.join(low)}")
+    check(not low, f"tables are in half precision, expected float32: {', '.join(low)}")
 
 
 @ours
 @task("rope")
 def test_odd_features_are_refused(adapters, draw):
-    """An odd d_k leaves a feature without a partner."""
+    """An odd d_k is an error, since one feature is in no pair."""
     adapters.run_rope.error(
         "d_k is 5, which is odd", **arguments_for(draw.normal(2, 5), torch.arange(2))
     )

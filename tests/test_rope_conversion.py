@@ -1,4 +1,4 @@
-"""Weights for one layout of RoPE, turned into weights for the other."""
+"""Conversion of weights between the two layouts of RoPE."""
 
 import torch
 
@@ -11,21 +11,21 @@ from tests.harness.rotations import rotated_halves, rotated_neighbours
 @ours
 @task("rope_conversion")
 def test_rows_to_half_split(adapters, cases):
-    """Within each head rows 2j and 2j + 1 become rows j and j + d_head/2."""
+    """Within each head, rows 2j and 2j + 1 become rows j and j + d_head/2."""
     cases.check(adapters.run_adjacent_to_half_split)
 
 
 @ours
 @task("rope_conversion")
 def test_rows_to_adjacent(adapters, cases):
-    """Within each head rows j and j + d_head/2 become rows 2j and 2j + 1."""
+    """Within each head, rows j and j + d_head/2 become rows 2j and 2j + 1."""
     cases.check(adapters.run_half_split_to_adjacent)
 
 
 @ours
 @task("rope_conversion")
 def test_one_undoes_the_other(adapters, draw):
-    """There and back again every row is in its old place, in either order."""
+    """Each conversion undoes the other: every row returns to its index."""
     weight = {"weight": draw.normal(24, 5), "num_heads": 3}
     there, back = adapters.run_adjacent_to_half_split, adapters.run_half_split_to_adjacent
     for first, second in ((there, back), (back, there)):
@@ -37,7 +37,7 @@ def test_one_undoes_the_other(adapters, draw):
 @ours
 @task("rope_conversion")
 def test_converted_weights_give_the_same_scores(adapters, draw):
-    """Queries and keys of converted weights, rotated in the other layout, meet as before."""
+    """Converted weights give, with the other layout of RoPE, the same scores as before."""
     x, positions = draw.normal(5, 7).double(), torch.arange(5)
     weights = {name: draw.normal(rows, 7).double() for name, rows in (("q", 16), ("k", 8))}
     heads = {"q": 2, "k": 1}  # fewer heads of keys: each kind is converted with its own number
@@ -56,15 +56,15 @@ def test_converted_weights_give_the_same_scores(adapters, draw):
     ):
         converted = {n: convert(weight=w, num_heads=heads[n]) for n, w in weights.items()}
         kept = all(getattr(w, "shape", None) == weights[n].shape for n, w in converted.items())
-        check(kept, f"{convert.name} changes the shape")
-        why = f"after {convert.name} the scores in the other layout are not those of before"
+        check(kept, f"{convert.name} changes the shape of `weight`")
+        why = f"after {convert.name}, the scores with the other layout differ from those before"
         check_close(scores(converted, after), scores(weights, before), why)
 
 
 @ours
 @task("rope_conversion")
 def test_conversion_memory(adapters, draw):
-    """Weights that are not contiguous are converted alike, stay, and two calls agree."""
+    """The result is the same for non-contiguous weights and in a second call; no input changes."""
     for adapter in (adapters.run_adjacent_to_half_split, adapters.run_half_split_to_adjacent):
         arguments = {"weight": draw.normal(12, 4), "num_heads": 2}
         check_memory(adapter, arguments, "weight")
@@ -73,22 +73,25 @@ def test_conversion_memory(adapters, draw):
 @ours
 @task("rope_conversion")
 def test_conversion_keeps_the_dtype(adapters, draw):
-    """Rows are moved, not computed: half precision and float64 stay what they are, bit for bit."""
+    """Rows are only moved: their values and their dtype do not change, in any precision."""
     for adapter in (adapters.run_adjacent_to_half_split, adapters.run_half_split_to_adjacent):
         weight = draw.normal(12, 4).double() + 1e-9
         moved = adapter(weight=weight, num_heads=2)
-        check(getattr(moved, "dtype", None) == torch.float64, "float64 in gives another dtype out")
+        check(
+            getattr(moved, "dtype", None) == torch.float64, "a float64 weight gives another dtype"
+        )
         rows = moved.flatten().sort().values
-        check_close(rows, weight.flatten().sort().values, "the numbers are not the same", limit=0.0)
+        why = "the values in the result are not those of `weight`"
+        check_close(rows, weight.flatten().sort().values, why, limit=0.0)
         check_dtype_kept(adapter, {"weight": weight, "num_heads": 2}, "weight")
 
 
 @ours
 @task("rope_conversion")
 def test_rows_that_are_no_pairs_are_refused(adapters, draw):
-    """Ten rows are no four heads, and nine rows no three heads of pairs."""
+    """A weight whose rows are not num_heads heads of an even size is an error."""
     for adapter in (adapters.run_adjacent_to_half_split, adapters.run_half_split_to_adjacent):
         adapter(weight=draw.normal(12, 2), num_heads=2)
         for rows, heads in ((10, 4), (9, 3)):
-            why = f"{rows} rows don't divide into {heads} heads of pairs"
+            why = f"{rows} rows are not {heads} heads of an even size"
             adapter.error(why, weight=draw.normal(rows, 2), num_heads=heads)

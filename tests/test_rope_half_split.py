@@ -11,7 +11,7 @@ HALF_SPLIT = "cs336_basics.rope_half_split:HalfSplitRotaryEmbedding"
 
 
 def half_split_arguments(q, k, start=0):
-    """Arguments of `run_rope_half_split`."""
+    """Return arguments of `run_rope_half_split`."""
     return {
         "head_dim": q.shape[-1],
         "theta": 10000.0,
@@ -24,7 +24,7 @@ def half_split_arguments(q, k, start=0):
 @ours
 @task("rope_half_split")
 def test_half_split_matches_saved_tensors(adapters, cases):
-    """Feature j and feature j + head_dim/2 are a pair, of queries and of keys."""
+    """Features j and j + head_dim/2 are rotated as a pair, in queries and in keys."""
     cases.check(adapters.probing("part"))
 
 
@@ -38,41 +38,42 @@ def test_fewer_key_heads(adapters, cases):
 @ours
 @task("rope_half_split")
 def test_any_starting_position(adapters, cases):
-    """The first token stands at `start_position`, wherever that is."""
+    """The first token has the position `start_position`."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("rope_half_split")
 def test_half_split_theta(adapters, cases):
-    """theta is an argument, not always 10000."""
+    """The given theta is used, not always 10000."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("rope_half_split")
 def test_half_split_far_out(adapters, cases):
-    """Angles far out need their digits: half precision is wrong there."""
+    """Angles at large positions are computed precisely, not in half precision."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("rope_half_split")
 def test_half_split_scores_depend_on_distance(adapters, draw):
-    """The same query at 0 and at 1 meets the same key at 2 and at 3 alike."""
+    """The score of a query at position m and a key at n depends only on m − n."""
     q, k = draw.normal(1, 1, 1, 8).expand(1, 1, 2, 8), draw.normal(1, 1, 1, 8).expand(1, 1, 4, 8)
     query = adapters.run_rope_half_split(**half_split_arguments(q.clone(), q.clone()))[0]
     key = adapters.run_rope_half_split(**half_split_arguments(k.clone(), k.clone()))[1]
-    check(query.shape == q.shape and key.shape == k.shape, "the shapes are not those of the inputs")
+    why = "the outputs do not have the shapes of the inputs"
+    check(query.shape == q.shape and key.shape == k.shape, why)
     scores = (query[0, 0] @ key[0, 0].T).double()
-    why = "the scores at (0, 2) and (1, 3) differ, though both are at distance 2"
+    why = "the scores of positions (0, 2) and (1, 3) differ, though both distances are 2"
     check_close(scores[1, 3].float(), scores[0, 2], why, dtype=torch.float32)
 
 
 @ours
 @task("rope_half_split")
 def test_tables_grow(adapters, draw):
-    """One module, short and long sequences in turn: the tables follow, and forget nothing."""
+    """The answer does not depend on the length and start of the sequence in an earlier call."""
     given = {"theta": 10000.0, "head_dim": 6}
     lengths_and_starts = (
         ((3, 9), (0, 0)),
@@ -95,11 +96,11 @@ def test_tables_grow(adapters, draw):
         calls = (
             f"{n} tokens that start at {start}" for n, start in zip(lengths, starts, strict=True)
         )
-        why = "the second of two calls is wrong ({}, then {})".format(*calls)
+        why = "the answer of the second of two calls is wrong ({}, then {})".format(*calls)
         check_close(seen["output"][0], expected, why, dtype=torch.float32)
     x = draw.normal(1, 1, 2, 6)
     seen = adapters.probe("module", symbol=HALF_SPLIT, arguments=given, inputs=[x, x])
-    why = "without a `start_position` the first token does not stand at 0"
+    why = "without `start_position`, the first token does not have position 0"
     expected = rotated_halves(x, torch.arange(2))
     check_close(seen["output"][1], expected, why, dtype=torch.float32)
 
@@ -107,7 +108,7 @@ def test_tables_grow(adapters, draw):
 @ours
 @task("rope_half_split")
 def test_half_split_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = half_split_arguments(draw.normal(2, 3, 4, 6), draw.normal(2, 3, 4, 6), 2)
     check_memory(adapters.run_rope_half_split, arguments, "in_query", "in_key")
 
@@ -115,7 +116,7 @@ def test_half_split_memory(adapters, draw):
 @ours
 @task("rope_half_split")
 def test_half_split_gradient(adapters, draw):
-    """The gradient of a rotation is the rotation back."""
+    """The gradient of the input is the gradient of the output, rotated back."""
     x, cotangent = draw.normal(1, 2, 3, 6), draw.normal(1, 2, 3, 6)
     arguments = half_split_arguments(x, x, 5)
     for index, wrt in enumerate(("in_query", "in_key")):
@@ -129,49 +130,51 @@ def test_half_split_gradient(adapters, draw):
         )
         check(found is not None, f"no gradient reaches `{wrt}`: is something detached on the way?")
         again = rotated_halves(found, torch.arange(3) + 5)
-        why = f"rotating the gradient of `{wrt}` forward does not give the cotangent back"
+        why = f"the gradient of `{wrt}`, rotated forward, is not the gradient of the output"
         check_close(again.float(), cotangent.double(), why, dtype=torch.float32)
 
 
 @ours
 @task("rope_half_split")
 def test_half_split_dtypes(adapters, draw):
-    """Half precision comes back in half precision, rotated by precise angles; float64 likewise."""
+    """The output has the dtype of the input, and the angles are precise in every dtype."""
     x, positions = draw.normal(1, 2, 3, 8), torch.arange(3) + 1500
     for dtype, allowed in ((torch.bfloat16, 0.03), (torch.float16, 0.01), (torch.float64, 1e-9)):
         arguments = half_split_arguments(x.to(dtype), x.to(dtype), 1500)
         expected = rotated_halves(x.to(dtype), positions)
         for output in adapters.run_rope_half_split(**arguments):
-            check(output.dtype == dtype, f"{dtype} in gives {output.dtype} out")
+            check(output.dtype == dtype, f"inputs of {dtype} give an output of {output.dtype}")
             worst = ((output - expected).abs().max() / x.abs().max()).item()
-            why = f"the angles of {dtype} inputs are not precise: {{:.2g}} off"
+            why = f"inputs of {dtype} have an error of {{:.2g}}, and {allowed:g} is allowed"
             check(worst < allowed, why, worst)
 
 
 @ours
 @task("rope_half_split")
 def test_nothing_in_half_split_is_learned_or_saved(adapters):
-    """Frequencies and tables are buffers that stay out of the state dict, and no parameters."""
+    """RoPE has no parameters; `inv_freq` and tables are buffers outside the state dict."""
     arguments = {"theta": 10000.0, "head_dim": 8}
     seen = adapters.probe("module", symbol=HALF_SPLIT, arguments=arguments)
-    check(not seen["parameters"], f"RoPE has parameters: {list(seen['parameters'])}")
-    check(not seen["state"], f"a checkpoint would hold them: {seen['state']}")
-    check("inv_freq" in seen["buffers"], "`inv_freq` is no buffer of the module")
+    check(not seen["parameters"], f"RoPE has parameters, expected none: {list(seen['parameters'])}")
+    check(not seen["state"], f"the state dict should be empty, and contains {seen['state']}")
+    check("inv_freq" in seen["buffers"], "`inv_freq` is not a buffer of the module")
     shape = tuple(seen["buffers"]["inv_freq"]["shape"])
-    check(shape == (4,), f"`inv_freq` has shape {shape}, expected one frequency a pair, (4,)")
+    check(
+        shape == (4,), f"`inv_freq` has shape {shape}, expected (4,), one frequency for each pair"
+    )
 
 
 @ours
 @task("rope_half_split")
 def test_half_split_on_a_device(adapters, draw):
-    """Buffers go where they are asked to, never in half precision; so do tables that grow."""
+    """Buffers and grown tables are on `device`, and never in half precision."""
     arguments = {"theta": 10000.0, "head_dim": 8}
     seen = adapters.probe(
         "module", symbol=HALF_SPLIT, arguments=arguments, device="meta", dtype="bfloat16"
     )
     check_placed(seen["buffers"], device="meta")
     low = [name for name, b in seen["buffers"].items() if b["dtype"] in ("bfloat16", "float16")]
-    check(not low, f"in half precision: {', '.join(low)}")
+    check(not low, f"buffers are in half precision, expected float32: {', '.join(low)}")
     x = draw.normal(1, 2, 5, 8)
     seen = adapters.probe(
         "module",
@@ -187,7 +190,7 @@ def test_half_split_on_a_device(adapters, draw):
 @ours
 @task("rope_half_split")
 def test_half_split_refusals(adapters, draw):
-    """An odd head_dim leaves a feature without a partner, and nothing stands before position 0."""
+    """An odd head_dim is an error, and so is a negative start_position."""
     odd, even = draw.normal(1, 1, 2, 5), draw.normal(1, 1, 2, 4)
     adapter = adapters.run_rope_half_split
     adapter.error("head_dim is 5, which is odd", **half_split_arguments(odd, odd))

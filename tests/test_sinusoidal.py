@@ -1,4 +1,4 @@
-"""Sinusoidal positions: a sine and a cosine for every pair of features."""
+"""Sinusoidal positions: a sine and a cosine are added to every pair of features."""
 
 import torch
 
@@ -15,7 +15,7 @@ SINUSOIDAL = "cs336_basics.sinusoidal:SinusoidalPositions"
 
 
 def sinusoidal_arguments(x, positions, max_seq_len=32):
-    """Arguments of `run_sinusoidal_positions`."""
+    """Return arguments of `run_sinusoidal_positions`."""
     return {
         "d_model": x.shape[-1],
         "max_seq_len": max_seq_len,
@@ -27,35 +27,35 @@ def sinusoidal_arguments(x, positions, max_seq_len=32):
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_matches_saved_tensors(adapters, cases):
-    """Even features get a sine, odd ones the cosine of the same angle; positions count from 0."""
+    """Even features get a sine, odd ones the cosine of the same angle; positions start at 0."""
     cases.check(adapters.run_sinusoidal_positions)
 
 
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_positions_are_used(adapters, cases):
-    """Positions with gaps, in any order, and others in each row: the given ones count."""
+    """The given positions are used, also with gaps, in any order, or different in each row."""
     cases.check(adapters.run_sinusoidal_positions)
 
 
 @ours
 @task("sinusoidal_positions")
 def test_odd_number_of_features(adapters, cases):
-    """With an odd number of features the last sine has no cosine."""
+    """An odd d_model is allowed: the last feature then gets a sine without a cosine."""
     cases.check(adapters.run_sinusoidal_positions)
 
 
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_far_out(adapters, cases):
-    """Angles far out need their digits: half precision is wrong there."""
+    """Angles at large positions are computed precisely, not in half precision."""
     cases.check(adapters.run_sinusoidal_positions)
 
 
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = sinusoidal_arguments(draw.normal(3, 5, 6), torch.arange(5))
     check_memory(adapters.run_sinusoidal_positions, arguments, "in_features")
 
@@ -63,7 +63,7 @@ def test_sinusoidal_memory(adapters, draw):
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_gradient(adapters, draw):
-    """What is added has no gradient of its own, and lets the input's through."""
+    """The gradient of the input equals the gradient of the output: a constant is added."""
     arguments = sinusoidal_arguments(draw.normal(4, 6), torch.arange(4))
     added = adapters.run_sinusoidal_positions(**{**arguments, "in_features": torch.zeros(4, 6)})
     check_gradients(
@@ -77,27 +77,29 @@ def test_sinusoidal_gradient(adapters, draw):
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_dtypes(adapters, draw):
-    """Half precision in, half precision out; in between, sines and cosines to their last digit."""
+    """Half-precision inputs keep their dtype; sines and cosines are right up to rounding."""
     adapter, positions = adapters.run_sinusoidal_positions, torch.tensor([3, 257, 900, 1023])
     arguments = sinusoidal_arguments(draw.normal(4, 8), positions, 1024)
     check_dtype_kept(adapter, arguments, "in_features")
     exact = adapter(**{**arguments, "in_features": torch.zeros(4, 8)})
     half = adapter(**{**arguments, "in_features": torch.zeros(4, 8).bfloat16()})
-    why = "with bfloat16 features, other sines and cosines are added"
+    why = "the sines and cosines for bfloat16 features differ from those for float32 features"
     check_close(half, exact.double(), why, dtype=torch.bfloat16)
 
 
 @ours
 @task("sinusoidal_positions")
 def test_nothing_in_sinusoidal_is_learned_or_saved(adapters):
-    """The table is a buffer that stays out of the state dict, and moves with the model."""
+    """The table is a buffer that moves with the model and is not in the state dict."""
     arguments = {"d_model": 6, "max_seq_len": 16}
     seen = adapters.probe(
         "module", symbol=SINUSOIDAL, arguments=arguments, device="meta", dtype="bfloat16"
     )
-    check(not seen["parameters"], f"fixed positions have parameters: {list(seen['parameters'])}")
-    check(not seen["state"], f"the table is saved with the model: {seen['state']}")
-    check(bool(seen["buffers"]), "the table is no buffer, so it stays behind when the model moves")
+    why = f"the module has parameters, expected none: {list(seen['parameters'])}"
+    check(not seen["parameters"], why)
+    check(not seen["state"], f"the state dict should be empty, and contains {seen['state']}")
+    why = "the table is not a buffer, so `model.to(device)` does not move it"
+    check(bool(seen["buffers"]), why)
     check_placed(seen["buffers"], device="meta")
     seen = adapters.probe("module", symbol=SINUSOIDAL, arguments=arguments)
     check_placed(seen["buffers"], device="cpu")
@@ -106,12 +108,13 @@ def test_nothing_in_sinusoidal_is_learned_or_saved(adapters):
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_beyond_the_table_is_refused(adapters, draw):
-    """A position of max_seq_len is an error; the one before it is the last that works."""
+    """Position max_seq_len - 1 works, and a position of max_seq_len or more is an error."""
     adapter, x = adapters.run_sinusoidal_positions, draw.normal(2, 6)
     last = torch.tensor([0, 15])
     roomy = adapter(**sinusoidal_arguments(x, last, 64))
     tight = adapter(**sinusoidal_arguments(x, last, 16))
-    check_close(tight, roomy, "the last position of a table is not that of a longer table")
+    why = "position 15 gets other values with max_seq_len=16 than with max_seq_len=64"
+    check_close(tight, roomy, why)
     for beyond in (16, 40):
         arguments = sinusoidal_arguments(x, torch.tensor([0, beyond]), 16)
         adapter.error(f"max_seq_len is 16 and a position is {beyond}", **arguments)

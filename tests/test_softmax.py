@@ -1,4 +1,4 @@
-"""Softmax: exp(x) over the sum of exp(x) along an axis."""
+"""Softmax: exp(x) divided by the sum of exp(x) along an axis."""
 
 import torch
 import torch.nn.functional as F
@@ -14,19 +14,19 @@ from tests.harness.properties import (
 
 @task("softmax")
 def test_matches_saved_tensors(adapters, cases):
-    """Probabilities along the last axis."""
+    """The probabilities along the last axis are right."""
     cases.check(adapters.run_softmax)
 
 
 @task("softmax")
 def test_any_axis(adapters, cases):
-    """The axis is an argument, and may be the first, a middle one, or counted from the end."""
+    """`dim` may be the first axis, a middle one, or a negative number."""
     cases.check(adapters.run_softmax)
 
 
 @task("softmax")
 def test_scores_of_any_size(adapters, cases):
-    """The maximum along that axis is subtracted first: no overflow, no 0 / 0."""
+    """Large and very negative scores give right probabilities, without overflow or 0 / 0."""
     cases.check(adapters.run_softmax)
 
 
@@ -38,18 +38,21 @@ def test_scores_of_minus_infinity(adapters, cases):
 
 @task("softmax")
 def test_rows_sum_to_one(adapters, draw):
-    """Probabilities lie between 0 and 1 and sum to one along the axis."""
+    """Probabilities are not negative and sum to one along `dim`."""
     for dim in (0, 1, 2):
         output = adapters.run_softmax(in_features=draw.normal(3, 4, 5, scale=5.0), dim=dim)
-        check(getattr(output, "shape", None) == (3, 4, 5), "the shape is not that of the input")
+        check(
+            getattr(output, "shape", None) == (3, 4, 5),
+            "the output does not have the shape of the input",
+        )
         ones = torch.ones(output.sum(dim).shape)
-        check_close(output.sum(dim), ones, f"the sums along axis {dim} are not one")
+        check_close(output.sum(dim), ones, f"the sums along dim={dim} are not 1")
         check(bool((output >= 0).all()), "a probability is negative")
 
 
 @task("softmax")
 def test_shift_changes_nothing(adapters, draw):
-    """Adding one number to all scores leaves the probabilities as they are."""
+    """Adding one number to all scores does not change the probabilities."""
     x = draw.normal(3, 5)
     plain = adapters.run_softmax(in_features=x, dim=1)
     for shift in (128.0, -128.0):
@@ -58,12 +61,12 @@ def test_shift_changes_nothing(adapters, draw):
         shifted = adapters.run_softmax(in_features=rounded + shift, dim=1)
         expected = adapters.run_softmax(in_features=rounded, dim=1)
         check_close(shifted, expected, f"adding {shift:g} to every score changes the probabilities")
-    check_close(plain, F.softmax(x, 1), "the probabilities are wrong")
+    check_close(plain, F.softmax(x, 1), "the probabilities of the original scores are wrong")
 
 
 @task("softmax")
 def test_softmax_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = {"in_features": draw.normal(3, 5), "dim": -1}
     check_memory(adapters.run_softmax, arguments, "in_features")
 
@@ -71,7 +74,7 @@ def test_softmax_memory(adapters, draw):
 @ours
 @task("softmax")
 def test_softmax_gradient(adapters, draw):
-    """Gradients pass through, and each row of them sums to zero."""
+    """The gradient of the scores is right."""
     arguments = {"in_features": draw.normal(3, 5, scale=3.0), "dim": 0}
     check_gradients(
         adapters.run_softmax,
@@ -84,6 +87,6 @@ def test_softmax_gradient(adapters, draw):
 @ours
 @task("softmax")
 def test_softmax_keeps_the_dtype(adapters, draw):
-    """Half precision in, the same half precision out, finite for large scores."""
+    """bfloat16 and float16 scores give finite probabilities of the same dtype."""
     arguments = {"in_features": draw.normal(3, 5, scale=100.0), "dim": -1}
     check_dtype_kept(adapters.run_softmax, arguments, "in_features")

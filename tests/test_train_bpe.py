@@ -1,4 +1,4 @@
-"""Training a byte-pair encoding: pre-tokens are counted, the most frequent pair is merged."""
+"""Training of a byte-pair encoding: the most frequent pair in pre-tokens is merged."""
 
 from itertools import product
 
@@ -18,7 +18,7 @@ LINES = (
 
 
 def many_lines(number):
-    """Lines in several scripts, of unlike length, with ends of documents and white space."""
+    """Return lines of several scripts and lengths, with special tokens and white space."""
     gaps = ("\n", "\n\n  ", " \n\n\n", f"\n{END}\n")
     lines = (LINES[i * i % 6][: 5 + i % 31] + gaps[i % 4] for i in range(number))
     return "".join(lines).encode()
@@ -26,95 +26,105 @@ def many_lines(number):
 
 @task("train_bpe")
 def test_train_bpe_matches_saved_merges(adapters, cases):
-    """The most frequent pair becomes a token, again and again; documents end at special tokens."""
+    """In each step, the most frequent pair of tokens becomes a new token."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_ties_go_to_the_greater_pair(adapters, cases):
-    """Of pairs with the same count, the one whose tuple of bytes is greatest comes first."""
+    """Of pairs with equal counts, the one whose tuple of bytes is greatest is merged."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_pairs_that_overlap_all_count(adapters, cases):
-    """`aaaa` holds `aa` three times, and becomes `aa aa`."""
+    """Overlapping pairs all count: `aaaa` contains `a a` three times, and becomes `aa aa`."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_special_tokens_end_documents(adapters, cases):
-    """Nothing in a special token is counted, and no pair reaches across it."""
+    """The bytes of a special token are not counted, and no pair extends across it."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_merges_stay_inside_pre_tokens(adapters, cases):
-    """The text is first cut by GPT-2's pattern."""
+    """GPT-2's pattern splits the text into pre-tokens, and no merge joins two of them."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_bytes_are_taken_as_they_are(adapters, cases):
-    """Line ends, accents, capitals and white space stay as the file has them."""
+    """Line ends, accents, capitals and white space of the file are not changed."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_bytes_of_any_script(adapters, cases):
-    """Characters of several bytes are learned byte by byte."""
+    """Characters of several bytes are merged byte by byte."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_training_ends_early_or_late(adapters, cases):
-    """The vocabulary holds as many tokens as were asked for, bytes and special tokens included."""
+    """The vocabulary has vocab_size tokens, including bytes and special tokens."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_the_vocabulary_holds_every_token(adapters):
-    """It maps 0, 1, … to the single bytes, the special tokens and what the merges make."""
+    """`vocab` maps 0, 1, … to the single bytes, the special tokens and the merged tokens."""
     specials = [END, "<|pad|>"]
     arguments = {"input_path": File(many_lines(60)), "vocab_size": 300, "special_tokens": specials}
     output = adapters.run_train_bpe(**arguments)
-    check(isinstance(output, tuple) and len(output) == 2, "it gives no pair (vocab, merges)")
+    check(
+        isinstance(output, tuple) and len(output) == 2,
+        "`run_train_bpe` does not return a tuple (vocab, merges)",
+    )
     vocab, merges = output
-    check(type(vocab) is dict, f"the vocabulary is a {type(vocab).__name__}, and no dict")
-    check(type(merges) is list, f"the merges are a {type(merges).__name__}, and no list")
-    check_equal(sorted(vocab), list(range(300)), "the ids are not 0 to 299")
+    check(type(vocab) is dict, f"`vocab` is a {type(vocab).__name__}, expected a dict")
+    check(type(merges) is list, f"`merges` is a {type(merges).__name__}, expected a list")
+    check_equal(sorted(vocab), list(range(300)), "the ids in `vocab` are not 0 to 299")
     bad = next((v for v in vocab.values() if not isinstance(v, bytes)), None)
-    check(bad is None, f"the token {bad!r} is no bytes")
+    check(bad is None, f"`vocab` contains the token {bad!r}, expected only bytes")
     made = [one + other for one, other in merges]
     expected = {*(bytes([i]) for i in range(256)), *made, *(s.encode() for s in specials)}
     missing = sorted(expected - set(vocab.values()))
-    check(not missing, f"the vocabulary lacks {missing[:3]}")
+    check(not missing, f"these tokens are missing in `vocab`: {missing[:3]}")
     check(
-        len(merges) == 42, f"300 tokens are 256 bytes, 2 special ones and 42 merges: {len(merges)}"
+        len(merges) == 42,
+        f"there are {len(merges)} merges, expected 300 - 256 bytes - 2 special tokens = 42",
     )
 
 
 @ours
 @task("train_bpe")
 def test_training_ends_when_no_pair_is_left(adapters, cases):
-    """A small text fills no large vocabulary."""
+    """Training ends when no pair is left, even with fewer tokens than vocab_size."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @ours
 @task("train_bpe")
 def test_a_special_token_twice_in_the_list(adapters):
-    """It is one token."""
+    """A special token that is listed twice gets one id."""
     arguments = {"input_path": File(b"ab ab"), "vocab_size": 258, "special_tokens": [END, END]}
     output = adapters.probe("bpe_training", **arguments)
-    check_equal(output["other tokens"].count(END.encode()), 1, f"{END} stands several times")
-    check_equal(output["merges"], [(b"a", b"b")], "the second one takes the place of a merge")
+    check_equal(
+        output["other tokens"].count(END.encode()),
+        1,
+        f"the number of ids of {END} in the vocabulary is wrong",
+    )
+    check_equal(
+        output["merges"], [(b"a", b"b")], "the merges are wrong if a special token is listed twice"
+    )
 
 
 @ours
 @task("train_bpe")
 def test_bytes_that_are_no_utf8(adapters):
-    """They are neither dropped nor replaced: each is a symbol like any other."""
+    """Bytes that are not valid UTF-8 are merged like others, not dropped or replaced."""
     content = b"\xff\xfe" * 2 + b" \xff\xfe" * 4 + b" a\xc3\n\xe5\xb1\n"
     arguments = {"input_path": File(content), "vocab_size": 258}
     output = adapters.probe("bpe_training", **arguments)
@@ -125,8 +135,8 @@ def test_bytes_that_are_no_utf8(adapters):
 @ours
 @task("train_bpe")
 def test_a_vocabulary_without_room(adapters):
-    """256 bytes and a special token need 257 ids."""
-    why = "256 bytes and one special token are more than 256 tokens"
+    """A vocab_size below 256 plus the number of special tokens is an error."""
+    why = "vocab_size is 256, and 256 bytes and one special token need 257"
     arguments = {"input_path": File(b"tea"), "vocab_size": 256, "special_tokens": [END]}
     adapters.run_train_bpe.error(why, **arguments)
 
@@ -134,36 +144,36 @@ def test_a_vocabulary_without_room(adapters):
 @ours
 @task("train_bpe")
 def test_any_number_of_processes(adapters):
-    """Where the file is divided changes nothing, in the middle of a character or a document."""
+    """The result is the same for any num_processes, wherever the file is divided."""
     content = many_lines(300) + f"x{END}".encode() * 300
     arguments = {"input_path": File(content), "vocab_size": 1000, "special_tokens": [END]}
     one = adapters.probe("bpe_training", **arguments, options={"num_processes": 1})
     several = adapters.probe("bpe_training", **arguments, options={"num_processes": 7})
-    check_equal(several, one, "7 processes give another result than one")
+    check_equal(several, one, "num_processes=7 gives another result than num_processes=1")
 
 
 @ours
 @task("train_bpe")
 def test_processes_where_no_document_ends(adapters):
-    """A file without special tokens is divided where no pre-token is cut, or not at all."""
+    """The result is the same for any num_processes, also in a file without special tokens."""
     content = many_lines(300).replace(END.encode(), b"don't  \n\n don't") + b"na\xc3\xafve" * 99
     arguments = {"input_path": File(content), "vocab_size": 1000}
     one = adapters.probe("bpe_training", **arguments, options={"num_processes": 1})
     several = adapters.probe("bpe_training", **arguments, options={"num_processes": 5})
-    check_equal(several, one, "5 processes give another result than one")
+    check_equal(several, one, "num_processes=5 gives another result than num_processes=1")
 
 
 @ours
 @task("train_bpe")
 def test_a_merge_touches_few_words(adapters):
-    """The counts of pairs are kept, and updated only in the words that hold the merged pair."""
+    """A merge updates the counts of pairs only for words that contain the merged pair."""
     words = ["".join(letters) for letters in product("abcd", repeat=5)]
     file = File(" ".join(words).encode())
     few, many = adapters.probe("bpe_training_work", input_path=file, vocab_sizes=[336, 356])
     lines = (many - few) / 20
     check(
         lines < 2 * len(words),
-        f"after 80 merges, one more runs {{:.0f}} lines of Python for {len(words)} words, "
-        "few of which it changes",
+        f"after 80 merges, another merge runs {{:.0f}} lines of Python for {len(words)} words, "
+        "though it changes only few of them",
         lines,
     )

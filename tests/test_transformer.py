@@ -1,4 +1,4 @@
-"""The block and the language model."""
+"""The Transformer block and the Transformer language model."""
 
 import torch
 
@@ -47,7 +47,7 @@ LM_SHAPES = {
 
 
 def block_arguments(draw):
-    """Arguments of `run_transformer_block`."""
+    """Return arguments of `run_transformer_block`."""
     return {
         **BLOCK_SIZES,
         "weights": draw.weights(BLOCK_SHAPES),
@@ -56,7 +56,7 @@ def block_arguments(draw):
 
 
 def lm_arguments(draw):
-    """Arguments of `run_transformer_lm`."""
+    """Return arguments of `run_transformer_lm`."""
     return {
         **LM_SIZES,
         "weights": draw.weights(LM_SHAPES),
@@ -66,31 +66,35 @@ def lm_arguments(draw):
 
 @task("transformer_block")
 def test_block_matches_saved_tensors(adapters, cases):
-    """Norms come first, and each half is added to the stream it read from."""
+    """Attention and feed-forward get normed inputs, and their outputs are added to the stream."""
     cases.check(adapters.run_transformer_block)
 
 
 @task("transformer_block")
 def test_block_of_small_features(adapters, cases):
-    """Both norms use an eps of 1e-5: features of size 1e-3 show it."""
+    """Both norms of the block use an eps of 1e-5."""
     cases.check(adapters.run_transformer_block)
 
 
 @task("transformer_block")
 def test_block_without_sublayers_is_identity(adapters, draw):
-    """When both halves write zeros, the residual stream passes through untouched."""
+    """If attention and feed-forward output zeros, the block returns its input."""
     arguments = block_arguments(draw)
     weights = dict(arguments["weights"])
     for name in ("attn.output_proj.weight", "ffn.w2.weight"):
         weights[name] = torch.zeros_like(weights[name])
     output = adapters.run_transformer_block(**{**arguments, "weights": weights})
-    check_close(output, arguments["in_features"], "the residual path is not x itself")
+    check_close(
+        output,
+        arguments["in_features"],
+        "with sublayers that output zeros, the output is not the input",
+    )
 
 
 @ours
 @task("transformer_block")
 def test_block_passes_gradients_along(adapters, draw):
-    """When both halves write zeros, the gradient too passes along the stream untouched."""
+    """If attention and feed-forward output zeros, the block does not change the gradient."""
     arguments, cotangent = block_arguments(draw), draw.normal(3, 6, 8)
     weights = dict(arguments["weights"])
     for name in ("attn.output_proj.weight", "ffn.w2.weight"):
@@ -99,7 +103,9 @@ def test_block_passes_gradients_along(adapters, draw):
     answer = adapters.run_transformer_block.answer(silent, cotangent, ["in_features"])
     found = answer.gradients["in_features"]
     check(found is not None, "no gradient reaches the input: is something detached on the way?")
-    check_close(found, cotangent, "the residual path does not pass gradients on")
+    check_close(
+        found, cotangent, "with sublayers that output zeros, the block changes the gradient"
+    )
 
 
 @ours
@@ -114,7 +120,7 @@ def test_block_refuses_long_sequences(adapters, draw):
 @ours
 @task("transformer_block")
 def test_block_starts_random(adapters):
-    """The weights start as their own layers draw them."""
+    """The weights of the block are initialised like those of `Linear`."""
     sizes = {**BLOCK_SIZES, "d_model": 96, "d_ff": 64}
     seen = adapters.probe("module", symbol=BLOCK, arguments=sizes, seed=5)
     check_truncated_normal(value_of(seen, "attn.v_proj.weight"), (2 / 192) ** 0.5)
@@ -123,32 +129,40 @@ def test_block_starts_random(adapters):
 
 @task("transformer_block")
 def test_block_is_causal(adapters, draw):
-    """Changing token 3 leaves the answers before it alone."""
+    """A change of token 3 does not change the outputs of earlier tokens."""
     arguments = block_arguments(draw)
     before = adapters.run_transformer_block(**arguments)
-    check(getattr(before, "shape", None) == (3, 6, 8), "the shape is not that of the input")
+    check(
+        getattr(before, "shape", None) == (3, 6, 8),
+        "the output does not have the shape of the input",
+    )
     changed = arguments["in_features"].clone()
     changed[:, 3] += 1.0
     after = adapters.run_transformer_block(**{**arguments, "in_features": changed})
-    check_close(after[:, :3], before[:, :3], "a later token shows in an earlier answer")
+    check_close(
+        after[:, :3], before[:, :3], "a change of token 3 changes the output of an earlier token"
+    )
 
 
 @task("transformer_block")
 def test_block_of_each_item(adapters, draw):
-    """The items of a batch don't see each other."""
+    """Each item of a batch gets the same output alone as in its batch."""
     arguments = block_arguments(draw)
     together = adapters.run_transformer_block(**arguments)
-    check(getattr(together, "shape", None) == (3, 6, 8), "the shape is not that of the input")
+    check(
+        getattr(together, "shape", None) == (3, 6, 8),
+        "the output does not have the shape of the input",
+    )
     for i in range(3):
         one = adapters.run_transformer_block(
             **{**arguments, "in_features": arguments["in_features"][i : i + 1]}
         )
-        check_close(one[0], together[i], f"alone, item {i} gets another answer than in its batch")
+        check_close(one[0], together[i], f"item {i} gets another output alone than in its batch")
 
 
 @task("transformer_block")
 def test_block_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The answer is the same for non-contiguous inputs and in a second call; no input changes."""
     arguments = block_arguments(draw)
     check_memory(adapters.run_transformer_block, arguments, "in_features")
 
@@ -156,7 +170,7 @@ def test_block_memory(adapters, draw):
 @ours
 @task("transformer_block")
 def test_block_module(adapters, draw):
-    """Parameters bear the names of the weights, nothing else is saved, gradients reach all."""
+    """Parameters have the names of the weights, nothing else is saved, and all get gradients."""
     seen = adapters.probe(
         "module",
         symbol=BLOCK,
@@ -171,7 +185,7 @@ def test_block_module(adapters, draw):
 @ours
 @task("transformer_block")
 def test_block_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed on to every part, and a bfloat16 stream stays one."""
+    """`device` and `dtype` reach every parameter; bfloat16 inputs give bfloat16 outputs."""
     seen = adapters.probe(
         "module", symbol=BLOCK, arguments=BLOCK_SIZES, device="meta", dtype="bfloat16"
     )
@@ -181,14 +195,15 @@ def test_block_device_and_dtype(adapters, draw):
     seen = adapters.probe(
         "module", symbol=BLOCK, arguments=BLOCK_SIZES, dtype="bfloat16", inputs=[x], watched=True
     )
-    check(seen["output"].dtype == torch.bfloat16, f"bfloat16 in gives {seen['output'].dtype} out")
+    why = f"a bfloat16 input gives an output of {seen['output'].dtype}"
+    check(seen["output"].dtype == torch.bfloat16, why)
     check_no_strangers(seen["strangers"])
 
 
 @ours
 @task("transformer_block")
 def test_block_of_any_leading_axes(adapters, draw):
-    """A single sequence, or two leading axes, as well as a batch."""
+    """The input may be a single sequence, a batch, or have two leading axes."""
     weights, x = draw.weights(BLOCK_SHAPES), draw.normal(2, 3, 5, 8)
 
     def run(inputs):
@@ -201,48 +216,55 @@ def test_block_of_any_leading_axes(adapters, draw):
     check_close(
         run(x)[1],
         batch,
-        "with two leading axes, the answer is not the one with a single leading axis",
+        "an input with two leading axes gets another output than one with a single leading axis",
     )
-    check_close(run(x[1, 2]), batch[2], "a single sequence gets another answer than in a batch")
+    check_close(
+        run(x[1, 2]), batch[2], "a single sequence gets another output alone than in a batch"
+    )
 
 
 @task("transformer_lm")
 def test_lm_matches_saved_tensors(adapters, cases):
-    """Embedding, blocks with their own weights, final norm, untied head: logits come out."""
+    """Embedding, blocks with their own weights, final norm and untied head give the logits."""
     cases.check(adapters.run_transformer_lm)
 
 
 @task("transformer_lm")
 def test_lm_of_a_small_stream(adapters, cases):
-    """The final norm uses an eps of 1e-5: a stream of size 1e-3 shows it."""
+    """The final norm uses an eps of 1e-5."""
     cases.check(adapters.run_transformer_lm)
 
 
 @task("transformer_lm")
 def test_lm_lengths(adapters, cases):
-    """From one token to the whole context."""
+    """A sequence may have any length from one token to context_length."""
     cases.check(adapters.run_transformer_lm)
 
 
 @task("transformer_lm")
 def test_lm_is_causal(adapters, draw):
-    """Changing token 3 leaves the logits before it alone, and changes its own."""
+    """A change of token 3 changes its own logits, and no logits before it."""
     arguments = lm_arguments(draw)
     before = adapters.run_transformer_lm(**arguments)
-    check(getattr(before, "shape", None) == (2, 6, 11), "the shape is not (batch, seq, vocab_size)")
+    check(
+        getattr(before, "shape", None) == (2, 6, 11),
+        "the shape of the logits is not (batch, seq, vocab_size)",
+    )
     changed = arguments["in_indices"].clone()
     changed[:, 3] = (changed[:, 3] + 1) % 11
     after = adapters.run_transformer_lm(**{**arguments, "in_indices": changed})
-    check_close(after[:, :3], before[:, :3], "a later token shows in earlier logits")
+    check_close(
+        after[:, :3], before[:, :3], "a change of token 3 changes the logits of an earlier token"
+    )
     check(
         bool(((after - before)[:, 3].abs().amax(-1) > 1e-3).all()),
-        "a token does not show in its own logits",
+        "a change of token 3 does not change its own logits",
     )
 
 
 @task("transformer_lm")
 def test_lm_memory(adapters, draw):
-    """The ids and weights stay as they were, and two calls agree."""
+    """A call changes no ids or weights, and a second call gives the same logits."""
     arguments = lm_arguments(draw)
     check_memory(adapters.run_transformer_lm, arguments)
 
@@ -250,14 +272,14 @@ def test_lm_memory(adapters, draw):
 @ours
 @task("transformer_lm")
 def test_lm_of_each_item(adapters, draw):
-    """The items of a batch don't see each other, and a single sequence needs no batch."""
+    """Each sequence of a batch gets the same logits alone, without a batch axis."""
     check_rows_alone(adapters.run_transformer_lm, lm_arguments(draw), "in_indices")
 
 
 @ours
 @task("transformer_lm")
 def test_lm_refuses_what_it_does_not_know(adapters, draw):
-    """A token beyond the vocabulary, or a sequence beyond the context, is an error."""
+    """An id of vocab_size or more, or a sequence longer than context_length, is an error."""
     arguments = lm_arguments(draw)
     unknown = {**arguments, "in_indices": torch.tensor([[0, 11]])}
     adapters.run_transformer_lm.error("vocab_size is 11 and an id is 11", **unknown)
@@ -270,7 +292,7 @@ def test_lm_refuses_what_it_does_not_know(adapters, draw):
 @ours
 @task("transformer_lm")
 def test_lm_module(adapters, draw):
-    """Parameters bear the names of the weights, nothing else is saved, gradients reach all."""
+    """Parameters have the names of the weights, nothing else is saved, and all get gradients."""
     seen = adapters.probe(
         "module",
         symbol=LM,
@@ -285,7 +307,7 @@ def test_lm_module(adapters, draw):
 @ours
 @task("transformer_lm")
 def test_lm_starts_random(adapters):
-    """The weights start as their own layers draw them: embedding, head and blocks."""
+    """The embedding is initialised like `Embedding`; head and blocks like `Linear`."""
     sizes = {**LM_SIZES, "d_model": 96, "d_ff": 64, "vocab_size": 100, "num_layers": 1}
     seen = adapters.probe("module", symbol=LM, arguments=sizes, seed=6)
     check_truncated_normal(value_of(seen, "token_embeddings.weight"), 1.0)
@@ -296,18 +318,18 @@ def test_lm_starts_random(adapters):
 @ours
 @task("transformer_lm")
 def test_lm_layers_start_unlike(adapters):
-    """Every layer draws its own weights, and the head is not the embedding."""
+    """Every layer has its own initial weights, and the head is not tied to the embedding."""
     seen = adapters.probe("module", symbol=LM, arguments=LM_SIZES)
     first, second = (value_of(seen, f"layers.{i}.ffn.w1.weight") for i in (0, 1))
     check(not torch.equal(first, second), "all layers start with the same weights")
     tied = torch.equal(value_of(seen, "token_embeddings.weight"), value_of(seen, "lm_head.weight"))
-    check(not tied, "the head and the embedding start with the same weights")
+    check(not tied, "`lm_head` and the embedding start with the same weights")
 
 
 @ours
 @task("transformer_lm")
 def test_lm_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed all the way down; a bfloat16 model gives bfloat16 logits."""
+    """`device` and `dtype` reach every parameter; a bfloat16 model gives bfloat16 logits."""
     seen = adapters.probe("module", symbol=LM, arguments=LM_SIZES, device="meta", dtype="bfloat16")
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     check_placed(seen["buffers"], device="meta")
@@ -315,5 +337,6 @@ def test_lm_device_and_dtype(adapters, draw):
     seen = adapters.probe(
         "module", symbol=LM, arguments=LM_SIZES, dtype="bfloat16", inputs=[ids], watched=True
     )
-    check(seen["output"].dtype == torch.bfloat16, f"a bfloat16 model gives {seen['output'].dtype}")
+    why = f"a bfloat16 model gives logits of {seen['output'].dtype}"
+    check(seen["output"].dtype == torch.bfloat16, why)
     check_no_strangers(seen["strangers"])

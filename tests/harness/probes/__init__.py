@@ -1,8 +1,8 @@
-"""Probes: functions from plain data to plain data that drive a submission's own objects.
+"""Probes: functions that use a submission's own objects; they take and return plain data.
 
-A probe runs on the submission's side of the bridge and returns observations, never a verdict.
-This package is loaded before the submission, and knows nothing of the tests. A probe that drives
-what only the adapters offer takes their module as a first parameter, called `adapters`.
+A probe runs in the submission's process and returns observations; the tests judge them. This
+package is imported before the submission, and does not depend on the tests. A probe that needs the
+adapters has their module as its first parameter, `adapters`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ PROBES: dict[str, Callable[..., Plain]] = {
 
 
 def run_probe(name: str, adapters: Any, arguments: Mapping[str, Plain]) -> Plain:
-    """Run a probe on what is built from `arguments`, beside the submission."""
+    """Run a probe with the given arguments, in the process of the submission."""
     probe = PROBES[name]
     if "adapters" in inspect.signature(probe).parameters:
         return probe(adapters, **arguments)

@@ -1,4 +1,4 @@
-"""Probes of a key/value cache: by itself, and in the hands of a model."""
+"""Probes of a key/value cache: alone, and with a model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.harness.probes.symbols import resolve
 def cache_steps(
     symbol: str, max_seq_len: int, steps: Sequence[tuple[Tensor, Tensor] | None]
 ) -> list[dict[str, Plain]]:
-    """Append to a cache, or reset it where a step is None, and tell what comes back each time.
+    """Append to a cache, or reset it if a step is None, and describe the result of each step.
 
     Args:
         symbol: the class of the cache, as `package.module:Name`.
-        max_seq_len: its only argument.
-        steps: keys and values to append.
+        max_seq_len: the only argument of its constructor.
+        steps: the keys and values to append.
     """
     cache = resolve(symbol)(max_seq_len)
     seen: list[dict[str, Plain]] = []
@@ -45,13 +45,13 @@ def cached_logits(
     arguments: Mapping[str, Plain],
     texts: Sequence[Tensor],
 ) -> list[dict[str, Plain]]:
-    """Ask for the logits after one text after the other, and tell what the model was shown.
+    """Compute the next token's logits for several texts in turn, and record the model's inputs.
 
     Args:
-        symbol: the function that turns a model into one for decoding.
-        model: the class of the trunk, and that of the whole model, which takes a trunk.
-        arguments: the trunk's.
-        texts: ids.
+        symbol: the function that takes a model and returns a function from ids to logits.
+        model: the class of the trunk, and the class of the whole model, which takes a trunk.
+        arguments: keyword arguments of the trunk's constructor.
+        texts: the ids of each text.
     """
     torch.default_generator.manual_seed(0)
     trunk = resolve(model[0])(**arguments)

@@ -1,4 +1,4 @@
-"""Names in a submission, as `package.module:Name`."""
+"""The import of names in a submission, written as `package.module:Name`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.harness.bridge import Missing
 
 
 def resolve(symbol: str) -> Any:
-    """Import what `package.module:Name` names.
+    """Import the object with the name `package.module:Name`.
 
     Raises:
         Missing: the submission has no such module or name.

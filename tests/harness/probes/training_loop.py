@@ -1,4 +1,4 @@
-"""Probes of a training run: what the model was shown, and what is left behind."""
+"""Probes of a training run: the inputs of the model, and the files of the run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SIZES = (
 
 
 class _Interrupted(BaseException):
-    """Stops a run from within, as a kill would: it is no `Exception`."""
+    """Interrupts a run as a kill would; it is not an `Exception`, so a run can't handle it."""
 
 
 def training_runs(
@@ -42,20 +42,20 @@ def training_runs(
     token_ids: np.ndarray[Any, Any],
     runs: Sequence[Mapping[str, Plain]],
 ) -> list[dict[str, Plain]]:
-    """Train one run after the other in the same new folder, and describe each.
+    """Train several runs in turn in the same new folder, and describe each.
 
     Args:
-        adapters: the submission's.
+        adapters: the adapters module of the submission.
         symbol: the class of the model, as `package.module:Name`.
         token_ids: the data.
-        runs: for each its `config`; `resume`; `stop_at`, the number of the training batch at
-            which it is interrupted; `tokens`, how much of the data there is; and `noise`, the seed
-            that PyTorch's and numpy's own generators have before.
+        runs: the options of each run: `config`; `resume`; `stop_at`, the number of the training
+            batch at which the run is interrupted; `tokens`, the number of tokens of the data; and
+            `noise`, the seed of PyTorch's and numpy's generators before the run.
     """
     leave_the_compiler_out()
     folder = scratch_file("")
     folder.mkdir()
-    with contextlib.chdir(folder):  # so that no message names a folder of this run alone
+    with contextlib.chdir(folder):  # so that messages are the same in every run
         return [_run(adapters, symbol, token_ids, Path("run"), **run) for run in runs]
 
 
@@ -85,7 +85,7 @@ def _run(
 
 @contextmanager
 def _watched(model_class: type[nn.Module], stop_at: int | None) -> Iterator[list[dict[str, Plain]]]:
-    """Note every call of a model of the class."""
+    """Record every call of a model of the class."""
     calls: list[dict[str, Plain]] = []
     forward = model_class.forward
 
@@ -108,7 +108,7 @@ def _watched(model_class: type[nn.Module], stop_at: int | None) -> Iterator[list
 def _saved(
     adapters: ModuleType, model_class: type[nn.Module], config: Mapping[str, Plain], file: Path
 ) -> dict[str, Plain]:
-    """What the checkpoint holds, read with the submission's own function."""
+    """Return the content of the checkpoint, read with the submission's own function."""
     if not file.exists():
         return {"iteration": None, "saved": None}
     model = _model(model_class, config)
@@ -130,10 +130,10 @@ def plain_loop(
     Args:
         symbol: the class of the model.
         config: the configuration of the run.
-        weights: the first weights, in one row.
-        batches: inputs and targets of every step.
-        learning_rates: of every step.
-        decay_first: whether AdamW decays before it updates.
+        weights: the initial weights, as one vector.
+        batches: the inputs and targets of every step.
+        learning_rates: the learning rate of every step.
+        decay_first: whether AdamW applies weight decay before the update.
 
     Returns:
         `losses` and `norms` of every step, and the last `weights`.
@@ -172,11 +172,11 @@ def logits_of_weights(
 def training_program(
     symbol: str, token_ids: np.ndarray[Any, Any], config: Mapping[str, Plain], form: str
 ) -> dict[str, Plain]:
-    """Run the program on files in a new folder, and tell how it ended and what it left.
+    """Run the program in a new folder; return its exit status, its messages and metrics.csv.
 
     Args:
         symbol: the program's function, which takes the arguments of a command line.
-        token_ids: the data, written as `.npy` or, of any other `data_dtype`, as raw integers.
+        token_ids: the data, written as `.npy` or, if `config` has a `data_dtype`, as raw integers.
         config: the configuration, without paths.
         form: `json` or `toml`.
     """
@@ -204,13 +204,13 @@ def training_program(
 
 
 def last_logits(symbol: str, context_length: int, table: Tensor, ids: Tensor) -> dict[str, Plain]:
-    """Ask for the next token's logits of a model that looks its logits up by token.
+    """Compute the next token's logits with a model that is a table of logits.
 
     Args:
-        symbol: the function that turns a model into one for decoding.
-        context_length: that of the model, which refuses longer sequences.
-        table: the logits of every token, which the model gives at each position.
-        ids: what the function is asked about.
+        symbol: the function that takes a model and returns a function from ids to logits.
+        context_length: the context length of the model, which raises for longer sequences.
+        table: the model's logits after each token.
+        ids: the ids of the text.
     """
     model = _Table(table, context_length)
     logits = resolve(symbol)(model, context_length)(ids)
@@ -246,7 +246,7 @@ def _model(model_class: type[nn.Module], config: Mapping[str, Plain]) -> nn.Modu
 def _loaded(
     model_class: type[nn.Module], config: Mapping[str, Plain], weights: Tensor
 ) -> nn.Module:
-    """A model with the weights that `_flat` has laid in one row."""
+    """Return a model with the weights that `_flat` has joined to one vector."""
     model = _model(model_class, config)
     parameters = list(model.parameters())
     parts = weights.split([p.numel() for p in parameters])
