@@ -23,7 +23,7 @@ SIZES = {"d_model": 8, "num_heads": 2}
 
 
 def attention_arguments(draw, mask=None):
-    """Arguments of the attention adapter: batch 3, 5 queries, 7 keys, d_v unlike d_k."""
+    """Draw arguments of the attention adapter: batch 3, 5 queries, 7 keys, d_k 8, d_v 6."""
     return {
         "Q": draw.normal(3, 5, 8),
         "K": draw.normal(3, 7, 8),
@@ -33,12 +33,12 @@ def attention_arguments(draw, mask=None):
 
 
 def random_mask(draw):
-    """A mask for `attention_arguments` in which every query sees something."""
+    """Draw a mask for `attention_arguments` in which every query may attend to some key."""
     return (draw.integers(2, 3, 5, 7) == 1) | torch.eye(5, 7, dtype=torch.bool)
 
 
 def multihead_arguments(draw, d_model=8, **more):
-    """Arguments of the multi-head adapters: two heads, batch 3, seq 6."""
+    """Draw arguments of the multi-head adapters: two heads, batch 3, seq 6."""
     weights = {f"{name}_proj_weight": draw.normal(d_model, d_model, scale=0.35) for name in "qkvo"}
     return {
         "d_model": d_model,
@@ -50,7 +50,7 @@ def multihead_arguments(draw, d_model=8, **more):
 
 
 def rope_arguments(draw, positions=None):
-    """The same with RoPE."""
+    """Draw arguments of the multi-head adapter with RoPE: two heads, batch 3, seq 6."""
     return multihead_arguments(draw, max_seq_len=32, theta=10000.0, token_positions=positions)
 
 
@@ -62,39 +62,39 @@ def test_attention_without_mask(adapters, cases):
 
 @task("attention")
 def test_attention_with_mask(adapters, cases):
-    """True means may attend; what is False is taken out before the softmax."""
+    """True in the mask means "may attend"; keys with False get weight 0 in the softmax."""
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
 @ours
 @task("attention")
 def test_one_mask_for_all(adapters, cases):
-    """A mask without leading axes serves every item of the batch."""
+    """A mask without leading axes applies to every item of the batch."""
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
 @task("attention")
 def test_masked_keys_stay_hidden(adapters, cases):
-    """A masked key stays hidden where the scores of the visible ones are lower still."""
+    """A masked key gets weight 0, even if the scores of all other keys are very low."""
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
 @task("attention")
 def test_large_scores(adapters, cases):
-    """Large scores overflow nothing."""
+    """Large scores cause no overflow."""
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
 @ours
 @task("attention")
 def test_query_that_sees_nothing(adapters, cases):
-    """A query that may attend to no key gives zeros, not NaN."""
+    """The answer to a query that may attend to no key is zeros, not NaN."""
     cases.check(adapters.run_scaled_dot_product_attention)
 
 
 @task("attention")
 def test_masked_values_do_not_matter(adapters, draw):
-    """What a masked key holds changes nothing, not even a huge value."""
+    """The value of a masked key does not change the output, not even if it is huge."""
     arguments = attention_arguments(draw, random_mask(draw))
     arguments["mask"][..., 6] = False
     V = arguments["V"].clone()
@@ -106,14 +106,14 @@ def test_masked_values_do_not_matter(adapters, draw):
 
 @task("attention")
 def test_attention_of_each_item(adapters, draw):
-    """The items of a batch don't see each other."""
+    """The answer for one item of a batch does not depend on the other items."""
     arguments = attention_arguments(draw, random_mask(draw))
     check_rows_alone(adapters.run_scaled_dot_product_attention, arguments, "Q", "K", "V", "mask")
 
 
 @task("attention")
 def test_attention_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = attention_arguments(draw, random_mask(draw))
     check_memory(adapters.run_scaled_dot_product_attention, arguments, "Q", "K", "V")
 
@@ -121,7 +121,7 @@ def test_attention_memory(adapters, draw):
 @ours
 @task("attention")
 def test_attention_gradient(adapters, draw):
-    """Gradients reach queries, keys and values, through the mask."""
+    """The gradients of queries, keys and values are right, with a mask too."""
     mask = random_mask(draw)
 
     def reference(Q, K, V):
@@ -134,7 +134,7 @@ def test_attention_gradient(adapters, draw):
 @ours
 @task("attention")
 def test_gradient_of_a_query_that_sees_nothing(adapters, draw):
-    """Its gradients are zeros; a NaN there would spoil every weight of the model."""
+    """The gradients of a query that may attend to no key are zeros, not NaN."""
     mask = random_mask(draw)
     mask[1] = False
     arguments = attention_arguments(draw, mask)
@@ -155,43 +155,43 @@ def test_gradient_of_a_query_that_sees_nothing(adapters, draw):
 @ours
 @task("attention")
 def test_attention_keeps_the_dtype(adapters, draw):
-    """Half precision in, the same half precision out."""
+    """Half-precision inputs give an output of the same dtype."""
     arguments = attention_arguments(draw, random_mask(draw))
     check_dtype_kept(adapters.run_scaled_dot_product_attention, arguments, "Q", "K", "V")
 
 
 @task("multihead_attention")
 def test_multihead_matches_saved_tensors(adapters, cases):
-    """Each head attends with its own features, scaled by the root of the head's width, causally."""
+    """Each head attends causally with its own features; scores are divided by sqrt(d_head)."""
     cases.check(adapters.run_multihead_self_attention)
 
 
 @task("multihead_attention")
 def test_heads_are_joined_in_order(adapters, cases):
-    """With an identity as output projection the heads stand side by side, head by head."""
+    """The outputs of the heads are concatenated in order, before the output projection."""
     cases.check(adapters.run_multihead_self_attention)
 
 
 @task("multihead_attention")
 def test_multihead_hides_the_future(adapters, cases):
-    """A later token stays hidden where the scores of the earlier ones are lower still."""
+    """A later token gets weight 0, even if the scores of all earlier tokens are very low."""
     cases.check(adapters.run_multihead_self_attention)
 
 
 @task("multihead_attention")
 def test_multihead_leading_axes(adapters, cases):
-    """One sequence alone, or several leading axes."""
+    """The input may be a single sequence, or have several leading axes."""
     cases.check(adapters.run_multihead_self_attention)
 
 
 @task("multihead_attention")
 def test_multihead_lengths(adapters, cases):
-    """The mask fits a sequence of one token and one of many."""
+    """The causal mask fits sequences of any length, from one token to many."""
     cases.check(adapters.run_multihead_self_attention)
 
 
 def check_causal(adapter, arguments):
-    """Changing token 3 leaves the answers before it alone, and changes its own."""
+    """Check that a change of token 3 changes its own answer, and no answer before it."""
     before = adapter(**arguments)
     check(getattr(before, "ndim", 0) == 3, "the answer is not (batch, seq, d_model)")
     changed = arguments["in_features"].clone()
@@ -206,13 +206,13 @@ def check_causal(adapter, arguments):
 
 @task("multihead_attention")
 def test_multihead_is_causal(adapters, draw):
-    """A token sees itself and what came before, never what comes after."""
+    """A token attends to itself and to earlier tokens, never to later ones."""
     check_causal(adapters.run_multihead_self_attention, multihead_arguments(draw))
 
 
 @task("multihead_attention")
 def test_multihead_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = multihead_arguments(draw)
     check_memory(adapters.run_multihead_self_attention, arguments, "in_features")
 
@@ -220,7 +220,7 @@ def test_multihead_memory(adapters, draw):
 @ours
 @task("multihead_attention")
 def test_multihead_gradient(adapters, draw):
-    """Gradients reach the input through queries, keys and values of every head."""
+    """The gradient of the input is right: it flows through Q, K and V of all heads."""
     arguments = multihead_arguments(draw)
     W = {name: arguments[f"{name}_proj_weight"].double() for name in "qkvo"}
 
@@ -235,7 +235,7 @@ def test_multihead_gradient(adapters, draw):
 @ours
 @task("multihead_attention")
 def test_multihead_module(adapters, draw):
-    """Four square weights and no bias, and gradients reach all of them."""
+    """The module has four square weights and no bias, and gradients reach all of them."""
     seen = adapters.probe(
         "module",
         symbol=MULTIHEAD,
@@ -256,7 +256,7 @@ def test_multihead_module(adapters, draw):
 @ours
 @task("multihead_attention")
 def test_multihead_takes_any_length(adapters, draw):
-    """One module attends over seven tokens, then four, or four, then seven, as over each alone."""
+    """One module may be called with sequences of different lengths, in any order."""
     long = draw.normal(3, 7, 8)
     short = long[:, :4]
     for first, second in ((long, short), (short, long)):
@@ -270,7 +270,7 @@ def test_multihead_takes_any_length(adapters, draw):
 
 @task("multihead_attention")
 def test_multihead_long_sequence(adapters, draw):
-    """A sequence may be longer than any mask that was made ahead, such as 1025 tokens."""
+    """A sequence of 1025 tokens works: its length has no fixed limit."""
     arguments = {**multihead_arguments(draw, d_model=2), "in_features": draw.normal(1025, 2)}
     arguments["num_heads"] = 1
     start = {**arguments, "in_features": arguments["in_features"][:5]}
@@ -287,7 +287,7 @@ def test_multihead_long_sequence(adapters, draw):
 @ours
 @task("multihead_attention")
 def test_multihead_in_either_mode(adapters, draw):
-    """Attention is the same after `eval()` as while training."""
+    """The answer is the same in training mode and in evaluation mode."""
     x = draw.normal(3, 5, 8)
     training, evaluating = (
         adapters.probe("module", symbol=MULTIHEAD, arguments=SIZES, inputs=[x], training=mode)
@@ -300,7 +300,7 @@ def test_multihead_in_either_mode(adapters, draw):
 @ours
 @task("multihead_attention")
 def test_multihead_starts_random(adapters):
-    """The weights start as those of `Linear` from d_model to d_model."""
+    """The initial weights are drawn as those of `Linear` from d_model to d_model."""
     seen = adapters.probe(
         "module", symbol=MULTIHEAD, arguments={"d_model": 160, "num_heads": 4}, seed=4
     )
@@ -311,7 +311,7 @@ def test_multihead_starts_random(adapters):
 @ours
 @task("multihead_attention")
 def test_multihead_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed on to every projection, and a bfloat16 input stays one."""
+    """`device` and `dtype` reach every projection, and bfloat16 inputs give a bfloat16 output."""
     arguments = SIZES
     seen = adapters.probe(
         "module", symbol=MULTIHEAD, arguments=arguments, device="meta", dtype="bfloat16"
@@ -328,7 +328,7 @@ def test_multihead_device_and_dtype(adapters, draw):
 @ours
 @task("multihead_attention")
 def test_heads_must_divide_the_width(adapters, draw):
-    """Ten features cannot be cut into three heads."""
+    """`num_heads` must divide `d_model`: ten features and three heads are an error."""
     arguments = {**multihead_arguments(draw, d_model=10), "num_heads": 3}
     adapters.run_multihead_self_attention.error("d_model is 10 and num_heads is 3", **arguments)
 
@@ -341,19 +341,19 @@ def test_multihead_rope_matches_saved_tensors(adapters, cases):
 
 @task("multihead_attention_rope")
 def test_multihead_rope_positions(adapters, cases):
-    """The given positions turn queries and keys; the mask follows the order of the sequence."""
+    """RoPE uses the given positions; the mask uses the order of the tokens in the sequence."""
     cases.check(adapters.run_multihead_self_attention_with_rope)
 
 
 @task("multihead_attention_rope")
 def test_multihead_rope_positions_of_each_row(adapters, cases):
-    """Positions of shape (batch, seq) meet heads of shape (batch, heads, seq, d_head)."""
+    """Positions of shape (batch, seq) broadcast to heads of shape (batch, heads, seq, d_head)."""
     cases.check(adapters.run_multihead_self_attention_with_rope)
 
 
 @task("multihead_attention_rope")
 def test_multihead_rope_is_causal(adapters, draw):
-    """A token sees itself and what came before, never what comes after."""
+    """A token attends to itself and to earlier tokens, never to later ones."""
     check_causal(
         adapters.run_multihead_self_attention_with_rope, rope_arguments(draw, torch.arange(6))
     )
@@ -361,7 +361,7 @@ def test_multihead_rope_is_causal(adapters, draw):
 
 @task("multihead_attention_rope")
 def test_moving_all_positions_changes_nothing(adapters, draw):
-    """Attention knows distances alone, so moving all positions by one step changes nothing."""
+    """Attention depends only on distances: adding one number to all positions changes nothing."""
     arguments = rope_arguments(draw)
     adapter = adapters.run_multihead_self_attention_with_rope
     start = adapter(**{**arguments, "token_positions": torch.arange(6)})
@@ -372,7 +372,7 @@ def test_moving_all_positions_changes_nothing(adapters, draw):
 @ours
 @task("multihead_attention_rope")
 def test_multihead_rope_gradient(adapters, draw):
-    """Gradients pass through the rotation to the input."""
+    """The gradient of the input is right: it flows through the rotation too."""
     arguments = rope_arguments(draw, torch.arange(6))
     W = {name: arguments[f"{name}_proj_weight"].double() for name in "qkvo"}
     angles = torch.arange(6)[:, None] * 10000.0 ** (-torch.arange(0, 4, 2).double() / 4)
@@ -395,7 +395,7 @@ def test_multihead_rope_gradient(adapters, draw):
 @ours
 @task("multihead_attention_rope")
 def test_multihead_rope_keeps_the_dtype(adapters, draw):
-    """A model in half precision stays in half precision."""
+    """Half-precision weights and inputs give an output of the same dtype."""
     arguments = rope_arguments(draw, torch.arange(6))
     names = ("in_features", *(f"{name}_proj_weight" for name in "qkvo"))
     check_dtype_kept(adapters.run_multihead_self_attention_with_rope, arguments, *names)
@@ -404,7 +404,7 @@ def test_multihead_rope_keeps_the_dtype(adapters, draw):
 @ours
 @task("multihead_attention_rope")
 def test_multihead_rope_refuses_positions_beyond(adapters, draw):
-    """A position of max_seq_len is an error here as it is in RoPE."""
+    """A position of max_seq_len or more is an error, as it is in RoPE."""
     arguments = rope_arguments(draw, torch.arange(6) + 27)
     why = "max_seq_len is 32 and a position is 32"
     adapters.run_multihead_self_attention_with_rope.error(why, **arguments)
@@ -412,6 +412,6 @@ def test_multihead_rope_refuses_positions_beyond(adapters, draw):
 
 @task("multihead_attention_rope")
 def test_multihead_rope_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = rope_arguments(draw, torch.arange(6))
     check_memory(adapters.run_multihead_self_attention_with_rope, arguments, "in_features")

@@ -1,4 +1,4 @@
-"""BatchNorm, over the items of a batch."""
+"""BatchNorm: every feature is normalised over the items of a batch."""
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +16,7 @@ BATCH_NORM = "cs336_basics.batch_norm:BatchNorm"
 
 
 def batch_norm_arguments(draw, x, *, training=True):
-    """Arguments of `run_batch_norm`."""
+    """Draw arguments of `run_batch_norm`."""
     size = x.shape[-1]
     return {
         "num_features": size,
@@ -34,35 +34,35 @@ def batch_norm_arguments(draw, x, *, training=True):
 @ours
 @task("batch_norm")
 def test_batch_norm_in_training(adapters, cases):
-    """Each feature is normalised over the batch, by the variance that is divided by the batch."""
+    """Each feature is normalised over the batch, with the variance that divides by its size."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("batch_norm")
 def test_running_mean(adapters, cases):
-    """The running mean moves towards the batch's by the share `momentum`."""
+    """The running mean moves towards the mean of the batch, by the share `momentum`."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("batch_norm")
 def test_running_variance(adapters, cases):
-    """The running variance moves towards the unbiased one, whose sum is divided by batch − 1."""
+    """The running variance moves towards the unbiased one, which divides by batch − 1."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("batch_norm")
 def test_batch_norm_in_evaluation(adapters, cases):
-    """In evaluation the running statistics normalise, and stay as they are."""
+    """Evaluation uses the running statistics and does not change them."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("batch_norm")
 def test_batch_norm_from_batch_to_batch(adapters, draw):
-    """Three batches are remembered; evaluation uses that, changes nothing, and training goes on."""
+    """Training updates the running statistics; evaluation uses them and does not change them."""
     batches, last = [draw.normal(5, 4) + i for i in range(3)], draw.normal(6, 4)
     mean, variance = torch.zeros(4).double(), torch.ones(4).double()
     for batch in batches:
@@ -92,7 +92,7 @@ def test_batch_norm_from_batch_to_batch(adapters, draw):
 @ours
 @task("batch_norm")
 def test_batch_norm_in_half_precision(adapters, draw):
-    """Half precision is normalised in float32, since squares overflow, and comes back as it was."""
+    """Half-precision inputs are normalised in float32, and the output has their dtype."""
     for dtype in (torch.float16, torch.bfloat16):
         x = (500 * draw.normal(6, 4)).to(dtype)
         arguments = batch_norm_arguments(draw, x)
@@ -105,7 +105,7 @@ def test_batch_norm_in_half_precision(adapters, draw):
 @ours
 @task("batch_norm")
 def test_batch_norm_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    """The memory layout does not change the answer, and the inputs do not change."""
     for training in (True, False):
         arguments = batch_norm_arguments(draw, draw.normal(5, 4), training=training)
         check_memory(adapters.run_batch_norm, arguments, "in_features")
@@ -114,7 +114,7 @@ def test_batch_norm_memory(adapters, draw):
 @ours
 @task("batch_norm")
 def test_batch_norm_gradient(adapters, draw):
-    """In training the gradient passes through the batch's mean and variance as well."""
+    """In training the gradient flows through the mean and the variance of the batch too."""
     for training in (True, False):
         arguments = batch_norm_arguments(draw, draw.normal(5, 4), training=training)
         wide = {k: v.double() for k, v in arguments.items() if isinstance(v, torch.Tensor)}
@@ -138,7 +138,7 @@ def test_batch_norm_gradient(adapters, draw):
 @ours
 @task("batch_norm")
 def test_batch_norm_module(adapters, draw):
-    """`weight` and `bias` are trained, the running statistics are saved; the defaults are known."""
+    """Initial values and defaults are the documented ones; running statistics are not trained."""
     x, cotangent = draw.normal(5, 4, scale=3e-3), draw.normal(5, 4)
     seen = adapters.probe(
         "module", symbol=BATCH_NORM, arguments={"num_features": 4}, inputs=[x], cotangent=cotangent
@@ -173,7 +173,7 @@ def test_batch_norm_module(adapters, draw):
 @ours
 @task("batch_norm")
 def test_batch_norm_device_and_dtype(adapters):
-    """`device` and `dtype` are passed on; running statistics are never in half precision."""
+    """`device` and `dtype` are used; running statistics are never in half precision."""
     arguments = {"num_features": 4}
     seen = adapters.probe(
         "module", symbol=BATCH_NORM, arguments=arguments, device="meta", dtype="bfloat16"
@@ -187,6 +187,6 @@ def test_batch_norm_device_and_dtype(adapters):
 @ours
 @task("batch_norm")
 def test_a_batch_of_one_is_refused(adapters, draw):
-    """A single item is its own mean: training on it is an error, evaluation is none."""
+    """Training on a batch of one item is an error, since one item has no variance."""
     arguments = batch_norm_arguments(draw, draw.normal(1, 4))
     adapters.run_batch_norm.error("a batch of one has no variance", **arguments)

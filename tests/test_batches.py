@@ -1,4 +1,4 @@
-"""Batches: windows of the text from random places, and the same one token further on."""
+"""Batches: random windows of the text, and the same windows one token further on."""
 
 import torch
 
@@ -8,7 +8,7 @@ from tests.harness.recipes import Array
 
 
 def checked(x, y, batch_size, context_length):
-    """Inputs and targets, once they have the right shape and dtype."""
+    """Check the shape and dtype of inputs and targets, and return both."""
     for name, tensor in (("inputs", x), ("targets", y)):
         found = (tuple(tensor.shape), tensor.dtype)
         check_equal(found, ((batch_size, context_length), torch.int64), f"the {name} are wrong")
@@ -16,7 +16,7 @@ def checked(x, y, batch_size, context_length):
 
 
 def drawn(adapters, values, batch_size, context_length, dtype="int64", mapped=False):
-    """One batch of the text `values`, from seeded generators."""
+    """Draw one batch of the text `values`, with seeded generators, and return it."""
     seen = adapters.probe(
         "batches",
         dataset=Array(values, dtype, mapped),
@@ -29,7 +29,7 @@ def drawn(adapters, values, batch_size, context_length, dtype="int64", mapped=Fa
 
 @task("get_batch")
 def test_windows_follow_the_text(adapters):
-    """Inputs are stretches of the text, and every target is the token after its input."""
+    """Inputs are windows of the text, and every target is the token after its input."""
     for context_length in (1, 7):
         values = torch.randperm(50, generator=torch.Generator().manual_seed(context_length))
         x, y = drawn(adapters, values, 40, context_length)
@@ -45,13 +45,13 @@ def test_windows_follow_the_text(adapters):
 
 @task("get_batch")
 def test_every_window_is_drawn(adapters):
-    """All windows, the first and the last too, are equally likely, and may come twice."""
+    """All windows are equally likely, the first and the last too; one may come twice."""
     x, _ = drawn(adapters, torch.arange(14), 4000, 4)
     counts = torch.bincount(x[:, 0], minlength=10).tolist()
     check(len(counts) == 10, f"a window starts at {len(counts) - 1}, with room for 0 to 9")
     never = [start for start, count in enumerate(counts) if not count]
     check(not never, f"of the starts 0 to 9 these are never drawn: {never}")
-    # Each of ten is expected 400 times, with standard deviation 19: six of them are allowed.
+    # Each window comes 400 times on average, with standard deviation 19; six of these are allowed.
     odd = max(range(10), key=lambda start: abs(counts[start] - 400))
     why = f"of ten windows the one that starts at {odd} comes in {{:.1%}} of all draws, not in 10 %"
     check(abs(counts[odd] - 400) < 114, why, counts[odd] / 4000)
@@ -59,7 +59,7 @@ def test_every_window_is_drawn(adapters):
 
 @task("get_batch")
 def test_text_of_one_window(adapters):
-    """A text of context_length + 1 tokens holds one window, and that is drawn every time."""
+    """A text of context_length + 1 tokens holds one window, which is drawn every time."""
     x, y = drawn(adapters, torch.arange(6), 5, 5)
     check_equal(x.tolist(), [[0, 1, 2, 3, 4]] * 5, "the only window is not drawn")
     check_equal(y.tolist(), [[1, 2, 3, 4, 5]] * 5, "the targets of the only window are wrong")
@@ -67,7 +67,7 @@ def test_text_of_one_window(adapters):
 
 @task("get_batch")
 def test_windows_are_independent(adapters):
-    """The windows of a batch start at places that have nothing to do with each other."""
+    """The start of each window is drawn independently of the others."""
     arguments = {"dataset": Array(torch.arange(100_000), "int64"), "batch_size": 64}
     seen = adapters.probe("batches", **arguments, context_length=4, calls=3, seed=0)
     batches = [checked(each["inputs"], each["targets"], 64, 4)[0][:, 0] for each in seen]
@@ -83,7 +83,7 @@ def test_windows_are_independent(adapters):
 
 @task("get_batch")
 def test_large_ids(adapters):
-    """A memory-mapped file of 16-bit ids: those from 32768 to 65535 stay what they are."""
+    """Ids from 32768 to 65535 of a memory-mapped 16-bit file do not become negative."""
     values = torch.cat(
         [torch.arange(250, 260), torch.arange(32760, 32776), torch.arange(65500, 65536)]
     )
@@ -97,7 +97,7 @@ def test_large_ids(adapters):
 
 @task("get_batch")
 def test_ids_of_other_dtypes(adapters):
-    """Whatever integers the array holds, the batch is int64."""
+    """The batch is int64, whatever the integer dtype of the array is."""
     for dtype in ("uint8", "int32", "uint32"):
         x, y = drawn(adapters, torch.arange(60, 100), 5, 3, dtype)
         check(torch.equal(y, x + 1), f"targets of {dtype} ids are not the tokens after them")
@@ -105,7 +105,7 @@ def test_ids_of_other_dtypes(adapters):
 
 @task("get_batch")
 def test_device_is_used(adapters):
-    """The batch is put where it is asked to be; `meta` stands in for a GPU here."""
+    """The batch is on the requested device; this test uses `meta` in place of a GPU."""
     dataset = Array(torch.arange(20), "int64")
     seen = adapters.probe("batches", dataset=dataset, batch_size=2, context_length=3, device="meta")
     expected = {"shape": (2, 3), "dtype": "torch.int64", "device": "meta"}
@@ -118,7 +118,7 @@ def test_device_is_used(adapters):
 @ours
 @task("get_batch")
 def test_batches_repeat_with_the_seed(adapters):
-    """A seed of PyTorch's, numpy's and Python's generators repeats the batches of a run."""
+    """The same seed of PyTorch's, numpy's and Python's generators gives the same batches."""
     arguments = {"dataset": Array(torch.arange(10_000), "int64"), "batch_size": 8}
     runs = [
         adapters.probe("batches", **arguments, context_length=3, calls=2, seed=seed)
@@ -133,7 +133,7 @@ def test_batches_repeat_with_the_seed(adapters):
 @ours
 @task("get_batch")
 def test_memory_does_not_grow_with_the_text(adapters):
-    """Only the windows are read: a file of tokens may be larger than memory."""
+    """Only the windows are read, since a file of tokens may be larger than memory."""
     dataset = Array(torch.arange(400_000) % 65536, "uint16", mapped=True)
     seen = adapters.probe("batch_memory", dataset=dataset, batch_size=4, context_length=8)
     check(
@@ -147,7 +147,7 @@ def test_memory_does_not_grow_with_the_text(adapters):
 @ours
 @task("get_batch")
 def test_short_texts_are_refused(adapters):
-    """A text without room for one window and its targets is an error."""
+    """A text that is too short for one window and its targets is an error."""
     for context_length in (6, 7):
         adapters.run_get_batch.error(
             f"6 tokens hold no window of {context_length} with its targets",

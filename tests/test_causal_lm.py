@@ -1,4 +1,4 @@
-"""The causal language model: trunk, head, and the loss of labels that are the ids themselves."""
+"""The causal language model: trunk, head, and the loss of labels that are not shifted."""
 
 import math
 
@@ -49,7 +49,7 @@ TRUNK_SHAPES = {
 
 
 def silent_weights(width):
-    """Weights of a trunk of one layer, `width` features and four heads, which passes ones along."""
+    """Make weights of a trunk of one layer: embeddings are ones, and the sublayers add zeros."""
     square = torch.zeros(width, width)
     return {
         "token_embeddings.weight": torch.ones(11, width),
@@ -67,7 +67,7 @@ def silent_weights(width):
 
 
 def lm_arguments(draw):
-    """Arguments of `run_causal_lm`."""
+    """Draw arguments of `run_causal_lm`."""
     weights = {f"trunk.{name}": weight for name, weight in draw.weights(TRUNK_SHAPES).items()}
     weights["lm_head.weight"] = draw.normal(11, 16, scale=0.35)
     return {**SIZES, "weights": weights, "token_ids": draw.integers(11, 2, 6)}
@@ -76,28 +76,28 @@ def lm_arguments(draw):
 @ours
 @task("causal_lm_loss")
 def test_causal_loss_matches_saved_numbers(adapters, cases):
-    """The logits at a position are held against the label after it, on average."""
+    """The loss is the mean cross-entropy of the logits at i with the label at i + 1."""
     cases.check(adapters.run_causal_lm_loss)
 
 
 @ours
 @task("causal_lm_loss")
 def test_ignored_labels_leave_the_mean(adapters, cases):
-    """A label of `ignore_index` takes its prediction out of the sum and out of the count."""
+    """A prediction whose label is `ignore_index` is left out of the sum and of the count."""
     cases.check(adapters.run_causal_lm_loss)
 
 
 @ours
 @task("causal_lm_loss")
 def test_nothing_to_predict(adapters, cases):
-    """Where no prediction is left, the loss is 0 and not NaN."""
+    """If no prediction is left, the loss is 0, not NaN."""
     cases.check(adapters.run_causal_lm_loss)
 
 
 @ours
 @task("causal_lm_loss")
 def test_labels_outside_the_classes_are_refused(adapters, draw):
-    """A label of -1 or vocab_size is an error; only `ignore_index` is left out."""
+    """A label outside the vocabulary is an error, unless it is `ignore_index`."""
     for label, ignored in ((5, -100), (-1, -100), (-100, -1)):
         why = f"vocab_size is 5, ignore_index {ignored}, and a label is {label}"
         labels = torch.tensor([[0, label, 2]])
@@ -109,7 +109,7 @@ def test_labels_outside_the_classes_are_refused(adapters, draw):
 @ours
 @task("causal_lm_loss")
 def test_causal_loss_memory(adapters, draw):
-    """Logits that are not contiguous give the same loss, inputs stay, and two calls agree."""
+    """The memory layout does not change the loss, inputs do not change, and two calls agree."""
     labels = draw.integers(7, 2, 5)
     labels[0, 3] = -100
     arguments = {"logits": draw.normal(2, 5, 7), "labels": labels, "ignore_index": -100}
@@ -119,7 +119,7 @@ def test_causal_loss_memory(adapters, draw):
 @ours
 @task("causal_lm_loss")
 def test_causal_loss_gradient(adapters, draw):
-    """Each prediction gets its share; the last logits, and those of ignored labels, get none."""
+    """The gradient is right; the last logits, and those of ignored labels, get zeros."""
     labels = draw.integers(7, 2, 5)
     labels[1, 2] = -100
     check_gradients(
@@ -140,7 +140,7 @@ def test_causal_loss_gradient(adapters, draw):
 @ours
 @task("causal_lm_loss")
 def test_causal_loss_of_half_precision(adapters, draw):
-    """Half-precision logits are computed with in float32, and so is the loss, also a loss of 0."""
+    """The loss of half-precision logits is computed in float32 and is float32."""
     labels = draw.integers(7, 3, 9)
     half = draw.normal(3, 9, 7, scale=4.0).bfloat16()
     loss = adapters.run_causal_lm_loss(logits=half, labels=labels)
@@ -154,28 +154,28 @@ def test_causal_loss_of_half_precision(adapters, draw):
 @ours
 @task("causal_lm")
 def test_causal_lm_matches_saved_tensors(adapters, cases):
-    """Embedding, blocks of grouped queries, final norm, untied head: logits come out."""
+    """The logits are right: embedding, blocks of grouped queries, final norm, untied head."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("causal_lm")
 def test_last_positions_alone(adapters, cases):
-    """With `logits_to_keep` only the last positions get logits, and the same ones as before."""
+    """With `logits_to_keep` only the last positions get logits; these do not change."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("causal_lm")
 def test_loss_comes_with_labels(adapters, cases):
-    """With labels the loss comes beside the logits of all positions."""
+    """With labels the model returns the loss, and the logits of all positions."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("causal_lm")
 def test_hidden_states_of_the_trunk(adapters, draw):
-    """The trunk gives hidden states, d_model wide; the head alone makes logits of them."""
+    """The trunk returns hidden states of width d_model; `lm_head` turns them into logits."""
     arguments = lm_arguments(draw)
     ids, head = arguments["token_ids"], arguments["weights"]["lm_head.weight"]
     weights = {
@@ -196,7 +196,7 @@ def test_hidden_states_of_the_trunk(adapters, draw):
 @ours
 @task("causal_lm")
 def test_causal_lm_memory(adapters, draw):
-    """Ids, labels and weights stay as they were, and two calls agree."""
+    """Ids, labels and weights do not change, and two calls agree."""
     arguments = lm_arguments(draw)
     arguments["labels"] = arguments["token_ids"].clone()
     check_memory(adapters.run_causal_lm, arguments)
@@ -205,7 +205,7 @@ def test_causal_lm_memory(adapters, draw):
 @ours
 @task("causal_lm")
 def test_trunk_module(adapters, draw):
-    """Parameters bear the documented names, nothing else is saved, gradients reach all."""
+    """The parameters have the documented names, nothing else is saved, gradients reach all."""
     seen = adapters.probe(
         "module",
         symbol=TRUNK,
@@ -220,7 +220,7 @@ def test_trunk_module(adapters, draw):
 @ours
 @task("causal_lm")
 def test_head_is_its_own(adapters):
-    """`CausalLM` adds one matrix to its trunk, drawn as that of `Linear` and not the embedding."""
+    """`CausalLM` adds one weight to its trunk: `lm_head.weight`, with its own initial values."""
     sizes = {**SIZES, "vocab_size": 100, "d_model": 96}
     seen = adapters.probe("module", symbol=TRUNK, around=LM, arguments=sizes, seed=3)
     names = {f"trunk.{name}" for name in TRUNK_SHAPES} | {"lm_head.weight"}
@@ -234,21 +234,22 @@ def test_head_is_its_own(adapters):
 @ours
 @task("causal_lm")
 def test_eps_of_every_norm(adapters):
-    """`norm_eps` reaches all norms: where it is huge, nothing but the embedding is left."""
+    """Every norm uses the given `norm_eps`."""
     sizes = {**SIZES, "num_layers": 1, "d_ff": 16, "norm_eps": 1e8}
     weights = {name: torch.ones_like(w) for name, w in silent_weights(16).items()}
     ids = torch.zeros(1, 3, dtype=torch.int64)
     seen = adapters.probe("module", symbol=TRUNK, arguments=sizes, weights=weights, inputs=[ids])
-    # A norm of eps 1e8 divides by 10⁴, so attention adds 16² / 10⁴ to a one, and SwiGLU less.
+    # A norm with eps 1e8 divides by 10⁴. So attention adds 16² / 10⁴ to 1, and SwiGLU adds less.
     expected = torch.full((1, 3, 16), (1 + 16**2 / 1e4) / 1e4)
     off = (seen["output"] / expected - 1).abs().max()
     check(bool(off < 0.01), "with norm_eps 1e8 a norm divides by something else than 10⁴")
 
 
 def dropped(adapters, p, weights, training=True, seed=0):
-    """Call a wide trunk of one layer with dropout p, and undo its final norm: (4, 10, 64) values.
+    """Call a trunk of one layer with dropout p; return its output before the final norm.
 
-    The final norm has an eps of 1e8, so that it divides by 10⁴ whatever comes in.
+    All norms have an eps of 1e8, so the final norm divides by 10⁴, and the result is multiplied by
+    10⁴. Its shape is (4, 10, 64).
     """
     sizes = {**SIZES, "d_model": 64, "num_layers": 1, "d_ff": 64}
     seen = adapters.probe(
@@ -264,7 +265,7 @@ def dropped(adapters, p, weights, training=True, seed=0):
 
 
 def check_share(zeros, p, what):
-    """So many of 2560 draws are as likely as p says, but for one time in ten million."""
+    """Check the share of dropped features; a right answer fails once in ten million times."""
     count, share = zeros.numel(), zeros.double().mean().item()
     bound = math.sqrt(math.log(2e7) / (2 * count))
     check(abs(share - p) < bound, f"dropout {p} drops {{:.3f}} of the features of {what}", share)
@@ -273,7 +274,7 @@ def check_share(zeros, p, what):
 @ours
 @task("causal_lm")
 def test_dropout_of_embeddings(adapters):
-    """While training, features of the embeddings are dropped one by one, and the others scaled."""
+    """In training, features of the embeddings are dropped independently; the others are scaled."""
     for p in (0.25, 0.6):
         values = dropped(adapters, p, silent_weights(64))
         zeros = values.abs() < 1e-3
@@ -287,7 +288,7 @@ def test_dropout_of_embeddings(adapters):
 
 
 def loud_weights():
-    """For attention and feed-forward: what it adds, in words, and weights that make that large."""
+    """Yield, for each sublayer, a name of what it adds, and weights that make this large."""
     loud = torch.full((64, 64), 1e3)
     for part, names in {
         "what attention adds": ("attn.v_proj", "attn.output_proj"),
@@ -302,17 +303,17 @@ def loud_weights():
 @ours
 @task("causal_lm")
 def test_dropout_of_sublayers(adapters):
-    """What attention and feed-forward add is dropped as well, feature by feature."""
+    """Dropout also applies to what attention and feed-forward add, feature by feature."""
     for part, weights in loud_weights():
         values = dropped(adapters, 0.4, weights)
-        # The embedding's own features are at most 1 / 0.6; what is added is far larger.
+        # A feature of the embedding is at most 1 / 0.6; what the sublayer adds is far larger.
         check_share(values.abs() < 2, 0.4, part)
 
 
 @ours
 @task("causal_lm")
 def test_no_dropout_in_evaluation(adapters):
-    """After `eval()` nothing is dropped or scaled; without dropout, nothing while training."""
+    """Nothing is dropped or scaled after `eval()`, nor in training with dropout 0."""
     for p, training in ((0.5, False), (0.0, True)):
         values = dropped(adapters, p, silent_weights(64), training)
         why = f"with dropout {p} and training={training}, embeddings of ones don't stay ones"
@@ -327,7 +328,7 @@ def test_no_dropout_in_evaluation(adapters):
 @ours
 @task("causal_lm")
 def test_causal_lm_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed all the way down; a bfloat16 model gives bfloat16 logits."""
+    """`device` and `dtype` reach every submodule, and a bfloat16 model gives bfloat16 logits."""
     whole = {"symbol": TRUNK, "around": LM, "arguments": SIZES, "dtype": "bfloat16"}
     seen = adapters.probe("module", device="meta", **whole)
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
@@ -341,7 +342,7 @@ def test_causal_lm_device_and_dtype(adapters, draw):
 @ours
 @task("causal_lm")
 def test_logits_to_keep_that_make_no_sense(adapters, draw):
-    """A negative number is an error, and so are labels whose logits would be missing."""
+    """A negative `logits_to_keep` is an error; so are labels together with `logits_to_keep`."""
     arguments = lm_arguments(draw)
     adapters.run_causal_lm.error("logits_to_keep is -1", logits_to_keep=-1, **arguments)
     labels = arguments["token_ids"].clone()

@@ -1,4 +1,4 @@
-"""Checkpoints: a run that stops can go on as if it had not."""
+"""Checkpoints: a run that was stopped can continue as if it had not been stopped."""
 
 from tests.harness import ours, task
 from tests.harness.compare import check, check_close, check_equal
@@ -8,7 +8,7 @@ PLACES = ("path", "pathlib", "file", "memory")
 
 @task("checkpointing")
 def test_weights_come_back(adapters):
-    """The model's parameters and buffers are what they were, bit for bit."""
+    """Loading restores the parameters and buffers of the model, bit for bit."""
     for dtype in ("float32", "float64", "bfloat16"):
         seen = adapters.probe("resumed_run", place="path", iteration=3, dtype=dtype, stop=1)
         why = f"a {dtype} model comes back changed"
@@ -17,7 +17,7 @@ def test_weights_come_back(adapters):
 
 @task("checkpointing")
 def test_optimizer_comes_back(adapters):
-    """The optimizer's state and settings are what they were."""
+    """Loading restores the state and the settings of the optimizer."""
     seen = adapters.probe("resumed_run", place="path", iteration=3)
     found, expected = seen["loaded"]["optimizer"], seen["saved"]["optimizer"]
     check(len(found) > 0, "the new optimizer has no state: its moments start at zero again")
@@ -27,7 +27,7 @@ def test_optimizer_comes_back(adapters):
 
 @task("checkpointing")
 def test_iteration_comes_back(adapters):
-    """The iteration is returned as it was saved, zero and large ones too."""
+    """`load_checkpoint` returns the saved iteration, also 0 and large numbers."""
     for iteration in (0, 1, 999, 123_456):
         seen = adapters.probe("resumed_run", place="path", iteration=iteration, stop=1)
         check_equal(seen["iteration"], iteration, f"iteration {iteration} comes back changed")
@@ -35,7 +35,7 @@ def test_iteration_comes_back(adapters):
 
 @task("checkpointing")
 def test_paths_and_open_files(adapters):
-    """A checkpoint may go to a path, an open file, or memory."""
+    """A checkpoint may be written to a path, an open file, or memory."""
     for place in PLACES:
         seen = adapters.probe("resumed_run", place=place, iteration=5, stop=1)
         why = f"through a {place} the model comes back changed"
@@ -45,7 +45,7 @@ def test_paths_and_open_files(adapters):
 
 @task("checkpointing")
 def test_resumed_run_is_the_same(adapters):
-    """A run that was stopped and resumed ends where one without a stop ends, bit for bit."""
+    """A run that was stopped and resumed ends as a run without a stop, bit for bit."""
     seen = adapters.probe("resumed_run", place="path", iteration=4, stop=4)
     for part in ("model", "optimizer"):
         why = f"four steps after the checkpoint, the {part} of the resumed run is another"
@@ -54,7 +54,7 @@ def test_resumed_run_is_the_same(adapters):
 
 @task("checkpointing")
 def test_wrong_models_are_refused(adapters):
-    """A checkpoint of another model, or of another optimizer, is an error."""
+    """Loading a checkpoint of another model or another optimizer is an error."""
     for kind in ("wider", "deeper", "shallower", "renamed", "groups"):
         seen = adapters.probe("refused_load", kind=kind)
         what = "an optimizer of two groups" if kind == "groups" else f"a {kind} model"
@@ -64,7 +64,7 @@ def test_wrong_models_are_refused(adapters):
 @ours
 @task("checkpointing")
 def test_refused_loads_change_nothing(adapters):
-    """When a checkpoint doesn't fit, the model and the optimizer stay as they were."""
+    """If a checkpoint does not fit, neither the model nor the optimizer changes."""
     for kind in ("wider", "deeper", "shallower", "renamed", "groups"):
         seen = adapters.probe("refused_load", kind=kind)
         for part in ("model", "optimizer"):
@@ -75,7 +75,7 @@ def test_refused_loads_change_nothing(adapters):
 @ours
 @task("checkpointing")
 def test_wrapped_models(adapters):
-    """What torch.compile or DistributedDataParallel wraps fits the bare model, and vice versa."""
+    """A checkpoint of a wrapped model can be loaded into the bare model, and vice versa."""
     failed = [
         f"{direction} {wrapper}"
         for wrapper in ("DistributedDataParallel", "torch.compile")
@@ -87,7 +87,7 @@ def test_wrapped_models(adapters):
 @ours
 @task("checkpointing")
 def test_files_run_no_code(adapters):
-    """A checkpoint holds tensors and numbers; a file that holds code is not run."""
+    """A checkpoint holds only tensors and numbers; loading a file runs no code in it."""
     seen = adapters.probe("loading_code")
     check(seen["holds_objects"] is None, f"the file holds objects: {seen['holds_objects']}")
     check(not seen["ran"], "a file with code in it was loaded, and the code has run")
@@ -96,7 +96,7 @@ def test_files_run_no_code(adapters):
 @ours
 @task("checkpointing")
 def test_old_checkpoint_stays_until_the_new_one_is_whole(adapters):
-    """A kill at any moment leaves the old file or the new one, and no others."""
+    """A kill at any moment leaves either the old file or the new one, complete."""
     seen = adapters.probe("replacing")
     why = "saving writes over the old checkpoint: an error on the way leaves neither"
     check(seen["kept"] or seen["old_bytes_kept"], why)

@@ -1,4 +1,4 @@
-"""Cross-entropy: minus the logarithm of the probability that the right class got."""
+"""Cross-entropy: minus the logarithm of the probability of the right class."""
 
 import math
 
@@ -12,13 +12,13 @@ from tests.harness.properties import check_gradients, check_memory
 
 @task("cross_entropy")
 def test_cross_entropy_matches_saved_tensors(adapters, cases):
-    """The mean over the batch, as one number."""
+    """The loss is the mean over the batch, as one number."""
     cases.check(adapters.run_cross_entropy)
 
 
 @task("cross_entropy")
 def test_loss_of_large_logits(adapters, cases):
-    """Logits of any size: a gap of 100 to the target is a loss of 100, not infinity or NaN."""
+    """Large logits cause no overflow: a gap of 100 to the target gives a loss of 100."""
     cases.check(adapters.run_cross_entropy)
 
 
@@ -30,13 +30,13 @@ def test_sure_and_right(adapters, cases):
 
 @task("cross_entropy")
 def test_loss_of_any_leading_axes(adapters, cases):
-    """Any number of axes may come before the classes; the mean is over all targets."""
+    """The logits may have any number of leading axes; the mean is over all targets."""
     cases.check(adapters.run_cross_entropy)
 
 
 @task("cross_entropy")
 def test_loss_of_equal_logits(adapters):
-    """A model that knows nothing has a loss of log(vocab_size), whatever the targets are."""
+    """If all logits are equal, the loss is log(vocab_size), whatever the targets are."""
     for vocab_size in (2, 7, 1000):
         targets = torch.arange(4) % vocab_size
         loss = adapters.run_cross_entropy(inputs=torch.full((4, vocab_size), 3.0), targets=targets)
@@ -46,9 +46,9 @@ def test_loss_of_equal_logits(adapters):
 
 @task("cross_entropy")
 def test_shift_of_logits_changes_nothing(adapters, draw):
-    """Adding one number to all logits of a row leaves the loss as it is."""
+    """Adding one number to all logits of a row does not change the loss."""
     targets, shift = draw.integers(6, 5), torch.tensor([[0.0], [64.0], [-64.0], [128.0], [-128.0]])
-    # Adding a number rounds the logits; take it off again, and the same rounding is on both sides.
+    # Adding a number rounds the logits. Both sides use logits that were rounded in this way.
     rounded = (draw.normal(5, 6) + shift) - shift
     shifted = adapters.run_cross_entropy(inputs=rounded + shift, targets=targets)
     plain = adapters.run_cross_entropy(inputs=rounded, targets=targets)
@@ -57,7 +57,7 @@ def test_shift_of_logits_changes_nothing(adapters, draw):
 
 @task("cross_entropy")
 def test_cross_entropy_memory(adapters, draw):
-    """Logits that are not contiguous give the same loss, inputs stay, and two calls agree."""
+    """The memory layout does not change the loss, inputs do not change, and two calls agree."""
     arguments = {"inputs": draw.normal(4, 5), "targets": draw.integers(5, 4)}
     check_memory(adapters.run_cross_entropy, arguments, "inputs")
 
@@ -65,7 +65,7 @@ def test_cross_entropy_memory(adapters, draw):
 @ours
 @task("cross_entropy")
 def test_cross_entropy_gradient(adapters, draw):
-    """The gradient is softmax minus one-hot, over the number of targets."""
+    """The gradient is (softmax − one-hot) divided by the number of targets."""
     for scale in (1.0, 50.0):
         targets = draw.integers(5, 4)
         check_gradients(
@@ -79,7 +79,7 @@ def test_cross_entropy_gradient(adapters, draw):
 @ours
 @task("cross_entropy")
 def test_targets_outside_the_classes_are_refused(adapters, draw):
-    """A target of -100, -1 or vocab_size is an error: none is clamped, wrapped or left out."""
+    """A target of -100, -1 or vocab_size is an error; it is not clamped, wrapped or ignored."""
     for target in (5, 6, -1, -100):
         why = f"vocab_size is 5 and a target is {target}"
         targets = torch.tensor([0, target, 2])
@@ -89,7 +89,7 @@ def test_targets_outside_the_classes_are_refused(adapters, draw):
 @ours
 @task("cross_entropy")
 def test_loss_of_half_precision(adapters, draw):
-    """Half-precision logits are computed with in float32, and so is the loss."""
+    """The loss of half-precision logits is computed in float32 and is float32."""
     targets = torch.cat([draw.integers(5, 30), torch.tensor([0])])
     logits = torch.cat([draw.normal(30, 5, scale=4.0), torch.tensor([[-4e4, 4e4, 0, 0, 0]])])
     for dtype in (torch.bfloat16, torch.float16):
@@ -102,7 +102,7 @@ def test_loss_of_half_precision(adapters, draw):
 @ours
 @task("cross_entropy")
 def test_loss_of_many_classes_in_half_precision(adapters):
-    """The sum of 70000 exponentials is more than float16 holds; the loss of them is 11.16."""
+    """The loss of 70000 equal float16 logits is 11.16, although float16 can't hold their sum."""
     logits = torch.zeros(2, 70000, dtype=torch.float16)
     loss = adapters.run_cross_entropy(inputs=logits, targets=torch.tensor([0, 69999]))
     check(isinstance(loss, torch.Tensor), "returned no tensor")

@@ -1,6 +1,6 @@
 """Decoding: which tokens may come, how often, and when to stop.
 
-The model is a script: a table with the logits of the next token for every last token.
+The model of these tests is a table: row i holds the logits of the token after token i.
 """
 
 import math
@@ -17,20 +17,20 @@ DRAWS = 150
 
 
 def logits_of(*probabilities):
-    """A script in which each token comes with these probabilities, whatever came before."""
+    """Make a model that gives the tokens these probabilities, whatever came before."""
     row = torch.tensor(probabilities).log()
     return Scripted(row.expand(len(probabilities), -1).clone(), remembered=0)
 
 
 def told(model, prompt=(0,), length=DRAWS, **settings):
-    """All arguments of `run_decode`."""
+    """Make all arguments of `run_decode`; `settings` replace the usual ones."""
     usual = {"temperature": 1.0, "top_k": None, "top_p": None, "stop_token": None, "seed": 0}
     usual |= {"next_logits": model, "prompt": list(prompt), "max_new_tokens": length}
     return usual | settings
 
 
 def check_frequencies(drawn, expected, why):
-    """Tokens come as often as they should, at a bound that is passed once in ten million."""
+    """Check how often each token comes; a right answer fails once in ten million times."""
     strange = sorted(set(drawn) - {token for token, p in enumerate(expected) if p})
     check(not strange, f"{why}, token {strange[:1]} came, which should never come")
     for token, probability in enumerate(expected):
@@ -41,7 +41,7 @@ def check_frequencies(drawn, expected, why):
 
 
 def bounds(draws, probability, risk):
-    """The fewest and the most times in so many draws; less or more have a chance below `risk`."""
+    """Return the smallest and largest allowed count; others have a probability below `risk`."""
     if probability in (0, 1):
         return draws * probability, draws * probability
     successes = torch.arange(draws + 1, dtype=torch.float64)
@@ -54,28 +54,28 @@ def bounds(draws, probability, risk):
 @ours
 @task("decoding")
 def test_matches_saved_answers(adapters, cases):
-    """Where a single token is possible, the answer is known: the new tokens, and nothing else."""
+    """The answer is the new tokens alone; these cases allow a single token at each step."""
     cases.check(adapters.run_decode)
 
 
 @ours
 @task("decoding")
 def test_greedy_at_temperature_zero(adapters, cases):
-    """At temperature 0 the likeliest token comes, whatever else is set."""
+    """At temperature 0 the likeliest token is taken, whatever the other settings are."""
     cases.check(adapters.run_decode)
 
 
 @ours
 @task("decoding")
 def test_length_and_stop_token(adapters, cases):
-    """The answer is as long as was asked for, or ends before the stop token."""
+    """The answer has `max_new_tokens` tokens, or ends before the stop token."""
     cases.check(adapters.run_decode)
 
 
 @ours
 @task("decoding")
 def test_model_is_shown_everything(adapters, draw):
-    """Every call shows the prompt and all that was written; none is made for nothing."""
+    """The model gets the prompt and all new tokens at each call, and no call is wasted."""
     script = Scripted(draw.normal(7, 7))
     arguments = told(script, prompt=[3, 1, 6], length=4)
     answer = adapters.run_decode.answer(arguments)
@@ -89,7 +89,7 @@ def test_model_is_shown_everything(adapters, draw):
 @ours
 @task("decoding")
 def test_temperature(adapters):
-    """Logits are divided by the temperature: above 1 flattens, below 1 sharpens."""
+    """Logits are divided by the temperature: more than 1 flattens, less than 1 sharpens."""
     probabilities = [0.7, 0.2, 0.1]
     for temperature in (4.0, 0.25):
         powers = [p ** (1 / temperature) for p in probabilities]
@@ -102,7 +102,7 @@ def test_temperature(adapters):
 @ours
 @task("decoding")
 def test_top_k(adapters):
-    """The k likeliest tokens come, in their own proportions; a k beyond the table is no limit."""
+    """Only the k likeliest tokens come, in the same proportions; k may exceed the vocabulary."""
     model = logits_of(0.04, 0.7, 0.06, 0.2)
     drawn = adapters.run_decode(**told(model, top_k=2))
     check_frequencies(drawn, [0, 7 / 9, 0, 2 / 9], "with top_k 2")
@@ -113,7 +113,7 @@ def test_top_k(adapters):
 @ours
 @task("decoding")
 def test_top_p(adapters):
-    """The smallest set whose probability reaches p, in its own proportions."""
+    """Only the smallest set of tokens whose probability reaches p comes, in their proportions."""
     probabilities = [0.13, 0.3, 0.16, 0.12, 0.15, 0.14]
     model = logits_of(*probabilities)
     for p, expected in (
@@ -128,18 +128,18 @@ def test_top_p(adapters):
 @ours
 @task("decoding")
 def test_settings_together(adapters):
-    """Temperature comes first, then top_k, then top_p of what is left."""
+    """The temperature is applied first, then top_k, then top_p to the tokens that are left."""
     model = logits_of(0.36, 0.25, 0.16, 0.09, 0.14)
-    # The first two hold 0.78 at temperature 0.5, and 0.61 at temperature 1.
+    # The first two tokens have 0.78 together at temperature 0.5, and 0.61 at temperature 1.
     squares = [0.36**2, 0.25**2, 0.16**2, 0.09**2, 0.14**2]
     drawn = adapters.run_decode(**told(model, temperature=0.5, top_p=0.75))
     pair = [square / sum(squares[:2]) for square in squares[:2]]
     check_frequencies(drawn, [*pair, 0, 0, 0], "with temperature 0.5 and top_p 0.75")
-    # The first two hold 0.79 of the three that are left, and 0.61 of all.
+    # The first two tokens have 0.79 of the probability of the three that are left, 0.61 of all.
     drawn = adapters.run_decode(**told(model, top_k=3, top_p=0.7))
     pair = [0.36 / 0.61, 0.25 / 0.61]
     check_frequencies(drawn, [*pair, 0, 0, 0], "with top_k 3 and top_p 0.7")
-    # The first two hold 0.3 of all, and keep their proportions where top_p takes none away.
+    # The first two tokens have 0.3 together. With both left, top_p 0.95 removes neither.
     model = logits_of(0.25, 0.05, *[0.7 / 30] * 30)
     drawn = adapters.run_decode(**told(model, top_k=2, top_p=0.95))
     check_frequencies(drawn, [5 / 6, 1 / 6, *[0] * 30], "with top_k 2 and top_p 0.95")
@@ -148,7 +148,7 @@ def test_settings_together(adapters):
 @ours
 @task("decoding")
 def test_rows_of_the_table(adapters):
-    """The next token depends on the last one, and token 0 is a token like any other."""
+    """The next token depends on the last one, also if the last one is token 0."""
     table = torch.full((3, 3), -math.inf)
     table[0, [0, 1]] = torch.tensor([0.8, 0.2]).log()
     table[1, 2] = table[2, 0] = 0.0
@@ -163,11 +163,11 @@ def test_rows_of_the_table(adapters):
 @ours
 @task("decoding")
 def test_stop_token_by_chance(adapters):
-    """The first stop token ends the text, which is short where it often comes."""
+    """The answer ends before the first stop token, which is drawn like any other token."""
     model = logits_of(0.25, 0.25, 0.25, 0.25)
     written = adapters.run_decode(**told(model, length=200, stop_token=3))
     check(3 not in written, "the stop token stands in the answer")
-    # Longer than 60 is one text in 30 million.
+    # A text is longer than 60 tokens once in 30 million times.
     length = len(written)
     check(length <= 60, f"{length} tokens without a stop token that comes in a quarter of draws")
 
@@ -175,7 +175,7 @@ def test_stop_token_by_chance(adapters):
 @ours
 @task("decoding")
 def test_seed_of_decoding(adapters):
-    """The same seed writes the same; another seed, and every call without a seed, another text."""
+    """The same seed gives the same tokens; another seed, or no seed, gives others."""
     model = logits_of(*[0.125] * 8)
 
     def text(seed):
@@ -189,7 +189,7 @@ def test_seed_of_decoding(adapters):
 @ours
 @task("decoding")
 def test_next_token_logits(adapters, draw):
-    """The model sees the end of the ids, as long as its context; the last position answers."""
+    """The model gets the last context_length ids; the logits are those of the last position."""
     table = draw.normal(9, 9)
     for ids in ([[4, 1, 7, 2, 8, 3]], [[5, 2]], [[1, 2, 3, 4], [5, 6, 7, 8]]):
         given = torch.tensor(ids)
@@ -205,7 +205,7 @@ def test_next_token_logits(adapters, draw):
 @ours
 @task("decoding")
 def test_settings_that_are_refused(adapters):
-    """A setting that makes no sense is an error, and so is an empty prompt."""
+    """A setting with an impossible value is an error, and so is an empty prompt."""
     model = logits_of(0.5, 0.3, 0.2)
     for name, value in (("temperature", -1.0), ("top_k", 0), ("top_p", 0.0), ("top_p", 1.5)):
         adapters.run_decode.error(f"{name} is {value}", **told(model, length=3, **{name: value}))

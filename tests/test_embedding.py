@@ -1,4 +1,4 @@
-"""Embedding: a look-up in a table with one row per token."""
+"""Embedding: a look-up in a table with one row for each token."""
 
 import torch
 
@@ -17,13 +17,13 @@ EMBEDDING = "cs336_basics.embedding:Embedding"
 
 @task("embedding")
 def test_matches_saved_tensors(adapters, cases):
-    """Every id becomes its row; ids may have any shape."""
+    """Each id is replaced by its row of the table; the ids may have any shape."""
     cases.check(adapters.run_embedding)
 
 
 @task("embedding")
 def test_rows_are_exact(adapters, draw):
-    """A look-up computes nothing, so the rows come out bit for bit."""
+    """The rows equal those of the table bit for bit, since a look-up computes nothing."""
     table, ids = draw.normal(9, 4, scale=100.0), draw.integers(9, 2, 6)
     arguments = {"vocab_size": 9, "d_model": 4, "weights": table, "token_ids": ids}
     rows = torch.stack([table[i] for i in ids.flatten().tolist()]).reshape(2, 6, 4)
@@ -47,7 +47,7 @@ def test_ids_of_32_bits(adapters, draw):
 @ours
 @task("embedding")
 def test_unknown_ids_are_refused(adapters, draw):
-    """An id beyond the table is an error; clamped, it would pass for the last token."""
+    """An id outside the table is an error; it is not clamped to the last token."""
     for unknown in (1000, 9):
         adapters.run_embedding.error(
             f"the table has 9 rows and was asked for id {unknown}",
@@ -61,7 +61,7 @@ def test_unknown_ids_are_refused(adapters, draw):
 @ours
 @task("embedding")
 def test_embedding_module(adapters, draw):
-    """One trained parameter, `weight`, (vocab_size, d_model); a row's gradient counts its uses."""
+    """The module has one trained parameter, `weight`, of shape (vocab_size, d_model)."""
     ids, cotangent = torch.tensor([2, 0, 2, 2]), draw.normal(4, 3)
     seen = adapters.probe(
         "module",
@@ -81,7 +81,7 @@ def test_embedding_module(adapters, draw):
 @ours
 @task("embedding")
 def test_embedding_starts_random(adapters):
-    """The table starts as a truncated normal of standard deviation 1, cut at ±3."""
+    """The table starts with values of a normal of standard deviation 1, truncated at ±3."""
     arguments = {"vocab_size": 400, "d_model": 150}
     seen = adapters.probe("module", symbol=EMBEDDING, arguments=arguments, seed=2)
     check_truncated_normal(value_of(seen, "weight"), 1.0)

@@ -1,4 +1,4 @@
-"""SiLU and SwiGLU, W2 (SiLU(W1 x) ⊙ W3 x)."""
+"""SiLU, and SwiGLU: W2 (SiLU(W1 x) ⊙ W3 x)."""
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +20,7 @@ SWIGLU = "cs336_basics.feed_forward:SwiGLU"
 
 
 def swiglu_arguments(draw, d_model=6, d_ff=10):
-    """Arguments of `run_swiglu`, weights and all."""
+    """Draw arguments of `run_swiglu`."""
     return {
         "d_model": d_model,
         "d_ff": d_ff,
@@ -33,19 +33,19 @@ def swiglu_arguments(draw, d_model=6, d_ff=10):
 
 @task("silu")
 def test_silu_matches_saved_tensors(adapters, cases):
-    """x · sigmoid(x), which is negative, not zero, left of zero."""
+    """SiLU(x) = x · sigmoid(x), which is negative for negative x, and not zero."""
     cases.check(adapters.run_silu)
 
 
 @task("silu")
 def test_silu_of_extreme_values(adapters, cases):
-    """Values of ±100 and ±10000 are finite: exp(100) overflows, sigmoid(100) does not."""
+    """Inputs of ±100 and ±10000 give finite values, although exp(100) overflows."""
     cases.check(adapters.run_silu)
 
 
 @task("silu")
 def test_silu_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = {"in_features": draw.normal(3, 5)}
     check_memory(adapters.run_silu, arguments, "in_features")
 
@@ -53,7 +53,7 @@ def test_silu_memory(adapters, draw):
 @ours
 @task("silu")
 def test_silu_gradient(adapters, draw):
-    """The gradient is that of the whole product, at large values too."""
+    """The gradient is right: that of the whole product x · sigmoid(x), for large x too."""
     arguments = {"in_features": draw.normal(4, 5, scale=20.0)}
     check_gradients(
         adapters.run_silu, arguments, lambda in_features: F.silu(in_features), "in_features"
@@ -63,7 +63,7 @@ def test_silu_gradient(adapters, draw):
 @ours
 @task("silu")
 def test_silu_keeps_the_dtype(adapters, draw):
-    """Half precision in, the same half precision out."""
+    """Half-precision inputs give an output of the same dtype."""
     check_dtype_kept(
         adapters.run_silu, {"in_features": draw.normal(4, 5, scale=30.0)}, "in_features"
     )
@@ -71,13 +71,13 @@ def test_silu_keeps_the_dtype(adapters, draw):
 
 @task("swiglu")
 def test_swiglu_matches_saved_tensors(adapters, cases):
-    """W1 goes through SiLU and gates W3; W2 leads back; d_ff is what it is given as."""
+    """The answer is W2 (SiLU(W1 x) ⊙ W3 x), with the d_ff that is given."""
     cases.check(adapters.run_swiglu)
 
 
 @task("swiglu")
 def test_swiglu_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = swiglu_arguments(draw)
     check_memory(adapters.run_swiglu, arguments, "in_features")
 
@@ -85,7 +85,7 @@ def test_swiglu_memory(adapters, draw):
 @ours
 @task("swiglu")
 def test_swiglu_gradient(adapters, draw):
-    """Gradients pass through both arms of the product."""
+    """The gradient of the input is right: it flows through both factors of the product."""
     arguments = swiglu_arguments(draw)
     w1, w2, w3 = (arguments[f"w{i}_weight"].double() for i in (1, 2, 3))
 
@@ -98,7 +98,7 @@ def test_swiglu_gradient(adapters, draw):
 @ours
 @task("swiglu")
 def test_swiglu_module(adapters, draw):
-    """Three weights and no bias: `w1` and `w3` are (d_ff, d_model), `w2` is (d_model, d_ff)."""
+    """The module has `w1` and `w3`, (d_ff, d_model), `w2`, (d_model, d_ff), and no bias."""
     seen = adapters.probe(
         "module",
         symbol=SWIGLU,
@@ -114,7 +114,7 @@ def test_swiglu_module(adapters, draw):
 @ours
 @task("swiglu")
 def test_swiglu_starts_random(adapters):
-    """The weights start as those of `Linear`, each by its own draw."""
+    """The initial weights are drawn as those of `Linear`, independently for each layer."""
     seen = adapters.probe("module", symbol=SWIGLU, arguments={"d_model": 120, "d_ff": 200}, seed=3)
     for name in ("w1", "w2", "w3"):
         check_truncated_normal(value_of(seen, f"{name}.weight"), (2 / 320) ** 0.5)
@@ -125,7 +125,7 @@ def test_swiglu_starts_random(adapters):
 @ours
 @task("swiglu")
 def test_swiglu_device_and_dtype(adapters):
-    """`device` and `dtype` are passed on to all three layers."""
+    """`device` and `dtype` reach all three layers."""
     arguments = {"d_model": 6, "d_ff": 10}
     seen = adapters.probe(
         "module", symbol=SWIGLU, arguments=arguments, device="meta", dtype="bfloat16"

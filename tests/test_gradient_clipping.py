@@ -1,4 +1,4 @@
-"""Gradient clipping: one factor for all gradients, where together they are too long."""
+"""Gradient clipping: one factor scales all gradients if their common norm is too large."""
 
 import torch
 
@@ -10,25 +10,25 @@ CLIP = "cs336_basics.gradient_clipping:clip_gradients"
 
 @task("gradient_clipping")
 def test_one_norm_for_all_gradients(adapters, cases):
-    """The norm is that of all gradients together, and all are scaled by one factor."""
+    """The norm is that of all gradients together, and one factor scales all of them."""
     cases.check(adapters.probing("clipped"))
 
 
 @task("gradient_clipping")
 def test_norms_of_any_size(adapters, cases):
-    """Beside small norms, too, 1e-6 is nothing."""
+    """The factor is max_l2_norm / (norm + 1e-6), for small norms too."""
     cases.check(adapters.probing("clipped"))
 
 
 @task("gradient_clipping")
 def test_parameters_without_gradient(adapters, cases):
-    """Parameters whose grad is None are passed over."""
+    """Parameters whose grad is None are skipped."""
     cases.check(adapters.probing("clipped"))
 
 
 @task("gradient_clipping")
 def test_short_gradients_stay(adapters, draw):
-    """Where the norm is not above the maximum nothing changes, not one bit."""
+    """If the norm is not above the maximum, no gradient changes, not even by one bit."""
     gradients = [draw.normal(3, 4), draw.normal(5)]
     norm = torch.cat([g.flatten() for g in gradients]).norm().item()
     for room in (1.001, 2.0, 1000.0):
@@ -40,7 +40,7 @@ def test_short_gradients_stay(adapters, draw):
 
 @task("gradient_clipping")
 def test_clipping_happens_in_place(adapters, draw):
-    """The tensors in `.grad` are written to, not exchanged, and the parameters stay."""
+    """The tensors in `.grad` are changed in place, not replaced; the parameters do not change."""
     gradients = [draw.normal(3, 4), draw.normal(5)]
     seen = adapters.probe("clipping", gradients=gradients, max_l2_norm=0.1)
     check(all(seen["in_place"]), "`.grad` is another tensor than before")
@@ -49,7 +49,7 @@ def test_clipping_happens_in_place(adapters, draw):
 
 @task("gradient_clipping")
 def test_clipping_of_an_iterator(adapters, draw):
-    """The parameters may come from a generator, which can be gone through only once."""
+    """The parameters may be an iterator, which can be read only once."""
     arguments = {"gradients": [draw.normal(3, 4), draw.normal(5)], "max_l2_norm": 0.5}
     as_list = adapters.probe("clipping", **arguments)["gradients"]
     as_iterator = adapters.probe("clipping", **arguments, iterator=True)["gradients"]
@@ -62,7 +62,7 @@ def test_clipping_of_an_iterator(adapters, draw):
 @ours
 @task("gradient_clipping")
 def test_frozen_parameters_do_not_count(adapters, draw):
-    """A gradient left over on a frozen parameter neither counts nor changes."""
+    """The gradient of a frozen parameter is not part of the norm, and does not change."""
     stale, live = torch.full((4,), 100.0), draw.normal(8)
     norm = live.norm().item()
     arguments = {"gradients": [stale, live], "frozen": [0]}
@@ -77,7 +77,7 @@ def test_frozen_parameters_do_not_count(adapters, draw):
 @ours
 @task("gradient_clipping")
 def test_nothing_to_clip(adapters):
-    """Without any gradient there is nothing to do, and no error."""
+    """If no parameter has a gradient, nothing happens, and no error is raised."""
     for gradients in ([None, None], []):
         adapters.probe("clipping", gradients=[*gradients, None], max_l2_norm=1.0)
 
@@ -85,7 +85,7 @@ def test_nothing_to_clip(adapters):
 @ours
 @task("gradient_clipping")
 def test_clipping_in_half_precision(adapters, draw):
-    """Squares of half-precision gradients are summed in float32: 300² is beyond float16."""
+    """Squares of half-precision gradients are summed in float32, since 300² overflows float16."""
     wide = draw.normal(40, scale=300.0)
     for dtype in (torch.float16, torch.bfloat16):
         half = wide.to(dtype)
@@ -100,7 +100,7 @@ def test_clipping_in_half_precision(adapters, draw):
 @ours
 @task("gradient_clipping")
 def test_norm_is_returned(adapters, draw):
-    """`clip_gradients` returns the norm before clipping, which is worth a look in training."""
+    """`clip_gradients` returns the norm before clipping."""
     gradients = [draw.normal(3, 4), None, draw.normal(5)]
     norm = torch.cat([g.flatten() for g in gradients if g is not None]).norm()
     for max_l2_norm in (0.1, 1000.0):

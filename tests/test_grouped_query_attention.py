@@ -27,7 +27,7 @@ SHAPES = {
 
 
 def gqa_arguments(draw, **more):
-    """Arguments of the adapter: four heads, two of keys and values, batch 3, seq 6."""
+    """Draw arguments of the adapter: four query heads, two key/value heads, batch 3, seq 6."""
     weights = {
         f"{name}_proj_weight": draw.normal(8 if name in "kv" else 16, 16, scale=0.3)
         for name in "qkvo"
@@ -39,28 +39,28 @@ def gqa_arguments(draw, **more):
 @ours
 @task("grouped_query_attention")
 def test_gqa_matches_saved_tensors(adapters, cases):
-    """Neighbouring query heads share keys and values, from one for all to one for each."""
+    """Neighbouring query heads share a key/value head, for `num_kv_heads` from 1 to `num_heads`."""
     cases.check(adapters.run_grouped_query_attention)
 
 
 @ours
 @task("grouped_query_attention")
 def test_gqa_positions(adapters, cases):
-    """The given positions turn queries and keys, each head alike."""
+    """RoPE rotates queries and keys of every head by the given positions."""
     cases.check(adapters.run_grouped_query_attention)
 
 
 @ours
 @task("grouped_query_attention")
 def test_gqa_leading_axes(adapters, cases):
-    """One sequence alone, several leading axes, or a single token."""
+    """The input may be a single sequence, have several leading axes, or hold a single token."""
     cases.check(adapters.run_grouped_query_attention)
 
 
 @ours
 @task("grouped_query_attention")
 def test_gqa_is_causal(adapters, draw):
-    """A token sees itself and what came before, never what comes after."""
+    """A token attends to itself and to earlier tokens, never to later ones."""
     arguments = gqa_arguments(draw)
     before = adapters.run_grouped_query_attention(**arguments)
     check(getattr(before, "shape", None) == (3, 6, 16), "the answer is not (batch, seq, d_model)")
@@ -75,7 +75,7 @@ def test_gqa_is_causal(adapters, draw):
 @ours
 @task("grouped_query_attention")
 def test_gqa_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = gqa_arguments(draw)
     check_memory(adapters.run_grouped_query_attention, arguments, "in_features")
 
@@ -83,7 +83,7 @@ def test_gqa_memory(adapters, draw):
 @ours
 @task("grouped_query_attention")
 def test_gqa_gradient(adapters, draw):
-    """Gradients reach the input through every head; those of shared keys and values add up."""
+    """The gradient of the input is right; shared keys and values get the sum over their heads."""
     arguments = gqa_arguments(draw, token_positions=torch.zeros(6, dtype=torch.int64))
     W = {name: arguments[f"{name}_proj_weight"].double() for name in "qkvo"}
 
@@ -101,7 +101,7 @@ def test_gqa_gradient(adapters, draw):
 @ours
 @task("grouped_query_attention")
 def test_gqa_module(adapters, draw):
-    """Keys and values have narrower weights, drawn as those of `Linear`; gradients reach all."""
+    """`k_proj` and `v_proj` are narrower; weights are drawn as in `Linear`; gradients reach all."""
     seen = adapters.probe(
         "module",
         symbol=GQA,
@@ -119,7 +119,7 @@ def test_gqa_module(adapters, draw):
 @ours
 @task("grouped_query_attention")
 def test_gqa_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed on to every projection, and a bfloat16 input stays one."""
+    """`device` and `dtype` reach every projection, and bfloat16 inputs give a bfloat16 output."""
     seen = adapters.probe("module", symbol=GQA, arguments=SIZES, device="meta", dtype="bfloat16")
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     x = draw.normal(2, 5, 16).bfloat16()
@@ -133,7 +133,7 @@ def test_gqa_device_and_dtype(adapters, draw):
 @ours
 @task("grouped_query_attention")
 def test_groups_must_be_whole(adapters, draw):
-    """Four query heads can't share three heads of keys and values, nor ten features three heads."""
+    """`num_kv_heads` must divide `num_heads`: four query heads and three others are an error."""
     arguments = gqa_arguments(draw)
     uneven = {f"{name}_proj_weight": draw.normal(12, 16) for name in "kv"}
     why = "num_heads is 4 and num_kv_heads is 3"

@@ -1,4 +1,4 @@
-"""The key/value cache: the same logits as without it, and every token shown once."""
+"""The key/value cache: the logits are those without it, and the model gets every token once."""
 
 import torch
 
@@ -27,7 +27,7 @@ SHAPES |= {f"trunk.layers.{i}.{name}": shape for i in range(2) for name, shape i
 
 
 def cached_arguments(draw, **more):
-    """Arguments of `run_cached_forward`: batch 3, six tokens, in chunks of 3, 1 and 2."""
+    """Draw arguments of `run_cached_forward`: batch 3, six tokens, in chunks of 3, 1 and 2."""
     weights = {
         f"{name}.weight": (len(shape) == 1) + 0.35 * draw.normal(*shape)
         for name, shape in SHAPES.items()
@@ -46,28 +46,28 @@ def cached_arguments(draw, **more):
 @ours
 @task("kv_cache")
 def test_token_by_token(adapters, cases):
-    """One token at a time, with or without a prompt before, gives the logits of the whole."""
+    """Tokens that come one at a time get the same logits as in one call, also after a prompt."""
     cases.check(adapters.run_cached_forward)
 
 
 @ours
 @task("kv_cache")
 def test_chunks(adapters, cases):
-    """Several tokens at once see those in the cache and each other, but never the future."""
+    """Tokens of a chunk attend to the cache and to earlier tokens of the chunk, never to later."""
     cases.check(adapters.run_cached_forward)
 
 
 @ours
 @task("kv_cache")
 def test_another_prompt(adapters, cases):
-    """After a reset nothing is left of the text before, not even its batch size."""
+    """After `reset` nothing is left of the earlier text, not even its batch size."""
     cases.check(adapters.run_cached_forward)
 
 
 @ours
 @task("kv_cache")
 def test_cached_rows_alone(adapters, draw):
-    """Each row of the batch has keys and values of its own."""
+    """Each row of the batch has its own keys and values."""
     arguments = cached_arguments(draw)
     together = adapters.run_cached_forward(**arguments)
     check(getattr(together, "shape", None) == (3, 6, 11), "the logits are not (batch, seq, vocab)")
@@ -80,7 +80,7 @@ def test_cached_rows_alone(adapters, draw):
 @ours
 @task("kv_cache")
 def test_cached_weights_and_ids_stay(adapters, draw):
-    """Weights and ids stay as they were, and two calls agree."""
+    """Weights and ids do not change, and two calls agree."""
     arguments = cached_arguments(draw)
     check_memory(adapters.run_cached_forward, arguments)
 
@@ -88,7 +88,7 @@ def test_cached_weights_and_ids_stay(adapters, draw):
 @ours
 @task("kv_cache")
 def test_full_cache_is_refused(adapters, draw):
-    """Tokens for which there is no room are an error: nothing old is dropped or overwritten."""
+    """More tokens than `max_seq_len` are an error: the cache drops or overwrites no old token."""
     for chunks in ([9], [8, 1], [6, 3], [1] * 9):
         ids = draw.integers(11, 2, 9)
         arguments = cached_arguments(draw, token_ids=ids, chunk_sizes=chunks)
@@ -102,7 +102,7 @@ def test_full_cache_is_refused(adapters, draw):
 @ours
 @task("kv_cache")
 def test_cache_keeps_the_dtype(adapters, draw):
-    """A bfloat16 model gives bfloat16 logits from its cache, a float64 model those of float64."""
+    """Cached logits have the dtype of the model, bfloat16 or float64, and its precision."""
     arguments = cached_arguments(draw)
     for dtype in (torch.bfloat16, torch.float64):
         weights = {name: weight.to(dtype) for name, weight in arguments["weights"].items()}
@@ -118,7 +118,7 @@ def test_cache_keeps_the_dtype(adapters, draw):
 @ours
 @task("kv_cache")
 def test_cache_by_itself(adapters, draw):
-    """`append` returns all keys and all values so far, in order; `reset` begins anew."""
+    """`append` returns all keys and values so far, in order; `reset` empties the cache."""
     pairs = [(draw.normal(2, 3, n, 4), draw.normal(2, 3, n, 4)) for n in (3, 1, 2)]
     other = (draw.normal(5, 1, 2, 6).bfloat16(), draw.normal(5, 1, 2, 6).bfloat16())
     steps = adapters.probe(
@@ -140,7 +140,7 @@ def test_cache_by_itself(adapters, draw):
 @ours
 @task("kv_cache")
 def test_refused_tokens_change_nothing(adapters, draw):
-    """After an error the cache holds what it held, and takes what there is room for."""
+    """A refused `append` does not change the cache, which still accepts tokens that fit."""
     first, second = ((draw.normal(1, 2, 3, 4), draw.normal(1, 2, 3, 4)) for _ in range(2))
     last = tuple(part[:, :, :1] for part in second)
     steps = adapters.probe("cache_steps", symbol=CACHE, max_seq_len=4, steps=[first, second, last])
@@ -154,7 +154,7 @@ def test_refused_tokens_change_nothing(adapters, draw):
 @ours
 @task("kv_cache")
 def test_keys_of_another_batch_are_refused(adapters, draw):
-    """Keys of one row don't spread over the rows in the cache: that is an error."""
+    """Keys with another batch size are an error: they do not broadcast to the rows in the cache."""
     kept, row = ((draw.normal(n, 2, 1, 4), draw.normal(n, 2, 1, 4)) for n in (3, 1))
     steps = adapters.probe("cache_steps", symbol=CACHE, max_seq_len=4, steps=[kept, row])
     check(steps[1]["error"] is not None, "the cache holds 3 rows, and takes keys of 1 row")
@@ -163,7 +163,7 @@ def test_keys_of_another_batch_are_refused(adapters, draw):
 @ours
 @task("kv_cache")
 def test_next_logits_show_every_token_once(adapters, draw):
-    """Ids that go on are shown from where they go on; any others begin a text of their own."""
+    """If ids extend the cached text, the model gets only the new ones; otherwise it gets all."""
     text, other = draw.integers(11, 1, 8), draw.integers(11, 1, 6)
     other[0, 0] = (text[0, 0] + 1) % 11
     changed = text.clone()

@@ -1,4 +1,4 @@
-"""LayerNorm, over the features of a token."""
+"""LayerNorm: every token is normalised over its features."""
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +18,7 @@ LAYER_NORM = "cs336_basics.layer_norm:LayerNorm"
 
 
 def layer_norm_arguments(draw, x, eps=1e-5):
-    """Arguments of `run_layer_norm` whose gain and shift are not ones and zeros."""
+    """Draw arguments of `run_layer_norm` whose gain and shift are not ones and zeros."""
     size = x.shape[-1]
     return {
         "d_model": size,
@@ -32,35 +32,35 @@ def layer_norm_arguments(draw, x, eps=1e-5):
 @ours
 @task("layer_norm")
 def test_layer_norm_matches_saved_tensors(adapters, cases):
-    """Mean and variance run over the features; the gain multiplies, and the shift is added last."""
+    """Mean and variance are taken over the features; then come the gain and the shift."""
     cases.check(adapters.run_layer_norm)
 
 
 @ours
 @task("layer_norm")
 def test_layer_norm_eps(adapters, cases):
-    """The eps that is given is added to the variance, under the root: small features show it."""
+    """The given eps is added to the variance, inside the root."""
     cases.check(adapters.run_layer_norm)
 
 
 @ours
 @task("layer_norm")
 def test_layer_norm_of_equal_features(adapters, cases):
-    """A token whose features are all equal has no variance, and becomes the shift."""
+    """If all features of a token are equal, the answer is the shift."""
     cases.check(adapters.run_layer_norm)
 
 
 @ours
 @task("layer_norm")
 def test_layer_norm_far_from_zero(adapters, cases):
-    """Around 3000 a variance of 1 is lost in the difference of two squares of nine million."""
+    """The variance is precise for features near 3000, where mean(x²) − mean(x)² is not."""
     cases.check(adapters.run_layer_norm)
 
 
 @ours
 @task("layer_norm")
 def test_layer_norm_of_each_token(adapters, draw):
-    """A token's answer does not depend on the tokens around it."""
+    """The answer for a token does not depend on the other tokens."""
     for x in (draw.normal(4, 6), draw.normal(3, 4, 6)):
         check_rows_alone(adapters.run_layer_norm, layer_norm_arguments(draw, x), "in_features")
 
@@ -68,7 +68,7 @@ def test_layer_norm_of_each_token(adapters, draw):
 @ours
 @task("layer_norm")
 def test_layer_norm_in_half_precision(adapters, draw):
-    """Half precision is normalised in float32, since squares overflow, and comes back as it was."""
+    """Half-precision inputs are normalised in float32, and the output has their dtype."""
     for dtype in (torch.float16, torch.bfloat16):
         x = (500 * draw.normal(3, 8)).to(dtype)
         weight, bias = torch.ones(8), torch.zeros(8)
@@ -81,7 +81,7 @@ def test_layer_norm_in_half_precision(adapters, draw):
 @ours
 @task("layer_norm")
 def test_layer_norm_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = layer_norm_arguments(draw, draw.normal(3, 4, 6))
     check_memory(adapters.run_layer_norm, arguments, "in_features")
 
@@ -89,7 +89,7 @@ def test_layer_norm_memory(adapters, draw):
 @ours
 @task("layer_norm")
 def test_layer_norm_gradient(adapters, draw):
-    """The gradient passes through mean and variance, and is finite where all features are equal."""
+    """The gradient flows through mean and variance, and is finite if all features are equal."""
     x = draw.normal(3, 6)
     x[1] = 2.0
     arguments = layer_norm_arguments(draw, x, eps=0.01)
@@ -105,7 +105,7 @@ def test_layer_norm_gradient(adapters, draw):
 @ours
 @task("layer_norm")
 def test_layer_norm_module(adapters, draw):
-    """`weight` starts at ones, `bias` at zeros, both are trained; eps is 1e-5 unless given."""
+    """`weight` starts at ones and `bias` at zeros; both are trained; eps is 1e-5 by default."""
     x, cotangent = draw.normal(4, 6, scale=3e-3), draw.normal(4, 6)
     seen = adapters.probe(
         "module", symbol=LAYER_NORM, arguments={"d_model": 6}, inputs=[x], cotangent=cotangent
@@ -125,7 +125,7 @@ def test_layer_norm_module(adapters, draw):
 @ours
 @task("layer_norm")
 def test_layer_norm_device_and_dtype(adapters):
-    """`device` and `dtype` reach gain and shift."""
+    """`device` and `dtype` reach `weight` and `bias`."""
     seen = adapters.probe(
         "module", symbol=LAYER_NORM, arguments={"d_model": 6}, device="meta", dtype="bfloat16"
     )

@@ -21,19 +21,19 @@ LINEAR = "cs336_basics.linear:Linear"
 
 @task("linear")
 def test_matches_saved_tensors(adapters, cases):
-    """The weight is (d_out, d_in), one row per output feature, and any leading axes stay."""
+    """The answer is x Wᵀ, with a weight of shape (d_out, d_in) and any leading axes of x."""
     cases.check(adapters.run_linear)
 
 
 @task("linear")
 def test_large_inputs(adapters, cases):
-    """Features around a thousand show a factor that is off by a thousandth."""
+    """The answer is right for inputs of about 1000, where a small wrong factor shows."""
     cases.check(adapters.run_linear)
 
 
 @task("linear")
 def test_linear_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = {
         "d_in": 6,
         "d_out": 4,
@@ -46,7 +46,7 @@ def test_linear_memory(adapters, draw):
 @ours
 @task("linear")
 def test_linear_gradient(adapters, draw):
-    """The gradient of the input is the cotangent times W."""
+    """The gradient of the input is right: the cotangent times W."""
     W = draw.normal(4, 6)
     arguments = {"d_in": 6, "d_out": 4, "weights": W, "in_features": draw.normal(3, 5, 6)}
     check_gradients(
@@ -60,7 +60,7 @@ def test_linear_gradient(adapters, draw):
 @ours
 @task("linear")
 def test_linear_module(adapters, draw):
-    """One trained parameter, `weight`, of shape (d_out, d_in), and no bias; gradients reach it."""
+    """The module has one trained parameter, `weight`, of shape (d_out, d_in), and no bias."""
     x, cotangent = draw.normal(5, 7), draw.normal(5, 4)
     seen = adapters.probe(
         "module", symbol=LINEAR, arguments={"d_in": 7, "d_out": 4}, inputs=[x], cotangent=cotangent
@@ -75,7 +75,7 @@ def test_linear_module(adapters, draw):
 @ours
 @task("linear")
 def test_linear_starts_random(adapters):
-    """The weight starts as a truncated normal of variance 2 / (d_in + d_out), cut at three std."""
+    """The weight starts normal with variance 2 / (d_in + d_out), truncated at three std."""
     arguments = {"d_in": 400, "d_out": 200}
     first, second = (
         value_of(adapters.probe("module", symbol=LINEAR, arguments=arguments, seed=seed), "weight")

@@ -1,4 +1,4 @@
-"""The learning-rate schedule: up in a line, down along a cosine, then level."""
+"""The learning-rate schedule: a linear warm-up, a cosine, then a constant minimum."""
 
 import torch
 
@@ -8,44 +8,44 @@ from tests.harness.compare import check, check_close
 
 @task("lr_schedule")
 def test_schedule_matches_saved_numbers(adapters, cases):
-    """Every iteration from the first to the end of the cosine."""
+    """The rate is right at every iteration, from the first to the end of the cosine."""
     cases.check(adapters.probing("schedule"))
 
 
 @task("lr_schedule")
 def test_rates_are_used(adapters, cases):
-    """Both rates are arguments: the lower one is not always a tenth of the higher."""
+    """The schedule uses both given rates: the minimum is not always a tenth of the maximum."""
     cases.check(adapters.probing("schedule"))
 
 
 @task("lr_schedule")
 def test_warm_up(adapters, cases):
-    """Iteration 0 has a rate of zero, and iteration `warmup_iters` the highest."""
+    """The rate is 0 at iteration 0, and the maximum at iteration `warmup_iters`."""
     cases.check(adapters.probing("schedule"))
 
 
 @task("lr_schedule")
 def test_after_the_cosine(adapters, cases):
-    """From `cosine_cycle_iters` on the rate stays at its minimum."""
+    """From iteration `cosine_cycle_iters` on, the rate is the minimum."""
     cases.check(adapters.probing("schedule"))
 
 
 @task("lr_schedule")
 def test_without_warm_up(adapters, cases):
-    """`warmup_iters` may be 0: the first rate is the highest."""
+    """If `warmup_iters` is 0, the first rate is the maximum."""
     cases.check(adapters.probing("schedule"))
 
 
 @ours
 @task("lr_schedule")
 def test_without_cosine(adapters, cases):
-    """`cosine_cycle_iters` may be `warmup_iters`: the minimum follows the warm-up at once."""
+    """If `cosine_cycle_iters` equals `warmup_iters`, the minimum follows the warm-up at once."""
     cases.check(adapters.probing("schedule"))
 
 
 @task("lr_schedule")
 def test_cosine_is_symmetric(adapters):
-    """As far as the rate has fallen below the highest, it has yet to fall at the mirrored place."""
+    """Rates k steps after the start of the cosine and k before its end sum to max + min."""
     arguments = {
         "max_learning_rate": 0.8,
         "min_learning_rate": 0.2,

@@ -1,4 +1,4 @@
-"""Mixture of experts: who is chosen, how the chosen are mixed, and what an uneven load costs."""
+"""Mixture of experts: the choice of experts, the mixture, and the load-balancing loss."""
 
 import torch
 import torch.nn.functional as F
@@ -23,34 +23,34 @@ for i in range(4):
 
 
 def moe_arguments(draw, **more):
-    """Arguments of the adapter: two of four experts, batch 3, seq 5."""
+    """Draw arguments of the adapter: two of four experts, batch 3, seq 5."""
     weights = {name: 0.5 * draw.normal(*shape) for name, shape in SHAPES.items()}
     return {**SIZES, "weights": weights, "in_features": draw.normal(3, 5, 8), **more}
 
 
 def part(adapters, index, arguments):
-    """The output (0) or the loss (1) of the adapter."""
+    """Return the output (index 0) or the loss (index 1) of the adapter."""
     return adapters.probe("part", adapter="run_mixture_of_experts", index=index, **arguments)
 
 
 @ours
 @task("mixture_of_experts")
 def test_mixture_matches_saved_tensors(adapters, cases):
-    """The likeliest experts of each token, mixed by their probabilities, which sum to one again."""
+    """A token goes through its likeliest experts; their probabilities are scaled to sum to 1."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("mixture_of_experts")
 def test_loss_matches_saved_numbers(adapters, cases):
-    """N times the sum of f P: f is a share of all choices, P a mean over all tokens."""
+    """The loss is N · Σ f P: f is an expert's share of all choices, P its mean probability."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("mixture_of_experts")
 def test_equal_probabilities_cost_one(adapters, draw):
-    """A router of zeros likes all experts alike, and its loss is exactly 1, whoever is chosen."""
+    """If all experts have equal probabilities, the loss is exactly 1, whichever are chosen."""
     for num_experts, top_k in ((4, 2), (3, 1), (4, 4)):
         arguments = moe_arguments(draw, num_experts=num_experts, top_k=top_k)
         weights = arguments["weights"]
@@ -65,7 +65,7 @@ def test_equal_probabilities_cost_one(adapters, draw):
 @ours
 @task("mixture_of_experts")
 def test_one_expert_for_all_costs_more(adapters, draw):
-    """Where every token wants the same two of four experts, the loss is nearly 4 / 2."""
+    """If every token chooses the same two of four experts, the loss is nearly 4 / 2."""
     arguments = moe_arguments(draw)
     arguments["in_features"] = arguments["in_features"].abs() + 0.5
     rows = torch.tensor([60.0, 60.0, -60.0, -60.0])
@@ -77,7 +77,7 @@ def test_one_expert_for_all_costs_more(adapters, draw):
 @ours
 @task("mixture_of_experts")
 def test_tokens_are_routed_alone(adapters, draw):
-    """Each token gets the same output on its own; the loss is about all of them."""
+    """The output for a token does not depend on the other tokens."""
     arguments = moe_arguments(draw)
     together = part(adapters, 0, arguments)
     check(getattr(together, "shape", None) == (3, 5, 8), "the output is not (batch, seq, d_model)")
@@ -89,13 +89,13 @@ def test_tokens_are_routed_alone(adapters, draw):
 @ours
 @task("mixture_of_experts")
 def test_mixture_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, all stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = moe_arguments(draw)
     check_memory(adapters.run_mixture_of_experts, arguments, "in_features")
 
 
 def reference(weights, x, top_k):
-    """The mixture and its loss in float64: all experts are run, and most get a weight of 0."""
+    """Compute the mixture and its loss; all experts run, and those not chosen get weight 0."""
     probabilities = F.linear(x, weights["router.weight"]).softmax(-1)
     best, chosen = probabilities.topk(top_k, dim=-1)
     gates = torch.zeros_like(probabilities).scatter(-1, chosen, best / best.sum(-1, keepdim=True))
@@ -109,7 +109,7 @@ def reference(weights, x, top_k):
 
 
 def check_learning(adapters, draw, index, *names):
-    """The gradients that the parameters `names` get from the output (0) or the loss (1)."""
+    """Check the gradients of the parameters `names`, from the output (index 0) or the loss (1)."""
     arguments = moe_arguments(draw)
     x, weights = arguments["in_features"], arguments["weights"]
     leaves = {name: weight.double().requires_grad_() for name, weight in weights.items()}
@@ -136,21 +136,21 @@ def check_learning(adapters, draw, index, *names):
 @ours
 @task("mixture_of_experts")
 def test_router_learns_from_the_output(adapters, draw):
-    """What the experts give pulls at the router's weights, through the gates, and at their own."""
+    """Gradients of the output reach the experts, and the router through the gates."""
     check_learning(adapters, draw, 0, "router.weight", "experts.0.w1.weight", "experts.3.w2.weight")
 
 
 @ours
 @task("mixture_of_experts")
 def test_router_learns_from_the_loss(adapters, draw):
-    """An uneven load pulls at the router's weights, through the mean probabilities."""
+    """Gradients of the loss reach the router through the mean probabilities."""
     check_learning(adapters, draw, 1, "router.weight")
 
 
 @ours
 @task("mixture_of_experts")
 def test_mixture_module(adapters):
-    """A router and experts of their own, all drawn as `Linear` draws, and nothing else saved."""
+    """The module saves only a router and experts, whose weights are drawn as in `Linear`."""
     seen = adapters.probe("module", symbol=MOE, arguments=SIZES)
     check_weights(seen, SHAPES)
     one, other = (value_of(seen, f"experts.{i}.w1.weight") for i in (0, 1))
@@ -164,7 +164,7 @@ def test_mixture_module(adapters):
 @ours
 @task("mixture_of_experts")
 def test_mixture_device_and_dtype(adapters, draw):
-    """bfloat16 in, bfloat16 out; the loss is float32, and `device` and `dtype` reach all parts."""
+    """`device` and `dtype` reach all weights; the loss of bfloat16 inputs is float32."""
     seen = adapters.probe("module", symbol=MOE, arguments=SIZES, device="meta", dtype="bfloat16")
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     x = draw.normal(2, 5, 8).bfloat16()
@@ -180,7 +180,7 @@ def test_mixture_device_and_dtype(adapters, draw):
 @ours
 @task("mixture_of_experts")
 def test_top_k_that_makes_no_sense(adapters, draw):
-    """A token goes through one expert at least, and through no more than there are."""
+    """`top_k` must be at least 1 and at most `num_experts`."""
     arguments = moe_arguments(draw)
     for top_k in (0, 5):
         why = f"top_k is {top_k} of 4 experts"

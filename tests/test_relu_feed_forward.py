@@ -1,4 +1,4 @@
-"""The ReLU feed-forward layer, W2 ReLU(W1 x + b1) + b2."""
+"""The ReLU feed-forward layer: W2 ReLU(W1 x + b1) + b2."""
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +20,7 @@ RELU_FEED_FORWARD = "cs336_basics.relu_feed_forward:ReLUFeedForward"
 
 
 def relu_arguments(draw, d_model=6, d_ff=10):
-    """Arguments of `run_relu_feed_forward`, weights and all."""
+    """Draw arguments of `run_relu_feed_forward`."""
     return {
         "d_model": d_model,
         "d_ff": d_ff,
@@ -35,14 +35,14 @@ def relu_arguments(draw, d_model=6, d_ff=10):
 @ours
 @task("relu_feed_forward")
 def test_relu_feed_forward_matches_saved_tensors(adapters, cases):
-    """Each layer adds its bias, and the ReLU stands between the two."""
+    """Each layer adds its bias, and the ReLU is between the two layers."""
     cases.check(adapters.run_relu_feed_forward)
 
 
 @ours
 @task("relu_feed_forward")
 def test_relu_feed_forward_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = relu_arguments(draw)
     check_memory(adapters.run_relu_feed_forward, arguments, "in_features")
 
@@ -50,7 +50,7 @@ def test_relu_feed_forward_memory(adapters, draw):
 @ours
 @task("relu_feed_forward")
 def test_relu_feed_forward_gradient(adapters, draw):
-    """The gradient passes where the hidden feature is positive, and nowhere else."""
+    """The gradient flows only through hidden features that are positive."""
     arguments = relu_arguments(draw)
     names = ("w1_weight", "w1_bias", "w2_weight", "w2_bias")
     w1, b1, w2, b2 = (arguments[name].double() for name in names)
@@ -64,7 +64,7 @@ def test_relu_feed_forward_gradient(adapters, draw):
 @ours
 @task("relu_feed_forward")
 def test_relu_feed_forward_module(adapters, draw):
-    """Two weights and two biases, all of them trained."""
+    """The module has two weights and two biases, and all of them are trained."""
     seen = adapters.probe(
         "module",
         symbol=RELU_FEED_FORWARD,
@@ -80,7 +80,7 @@ def test_relu_feed_forward_module(adapters, draw):
 @ours
 @task("relu_feed_forward")
 def test_relu_feed_forward_start(adapters):
-    """The weights start as those of `Linear`, the biases at zeros."""
+    """The initial weights are drawn as those of `Linear`, and the biases start at zeros."""
     arguments = {"d_model": 120, "d_ff": 200}
     seen = adapters.probe("module", symbol=RELU_FEED_FORWARD, arguments=arguments, seed=4)
     for name in ("w1", "w2"):
@@ -92,7 +92,7 @@ def test_relu_feed_forward_start(adapters):
 @ours
 @task("relu_feed_forward")
 def test_relu_feed_forward_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed on to weights and biases; half precision comes back half."""
+    """`device` and `dtype` reach weights and biases; half precision stays half precision."""
     seen = adapters.probe(
         "module",
         symbol=RELU_FEED_FORWARD,

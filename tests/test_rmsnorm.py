@@ -18,7 +18,7 @@ RMSNORM = "cs336_basics.rmsnorm:RMSNorm"
 
 
 def arguments_for(draw, x, eps=1e-5):
-    """Arguments of `run_rmsnorm` with a gain that is not all ones."""
+    """Make arguments of `run_rmsnorm` with a gain that is not all ones."""
     return {
         "d_model": x.shape[-1],
         "eps": eps,
@@ -29,7 +29,7 @@ def arguments_for(draw, x, eps=1e-5):
 
 @task("rmsnorm")
 def test_matches_saved_tensors(adapters, cases):
-    """The mean of squares runs over the features, nothing is subtracted, the gain multiplies."""
+    """The mean of squares is taken over the features; no mean is subtracted; the gain is used."""
     cases.check(adapters.run_rmsnorm)
 
 
@@ -41,32 +41,32 @@ def test_tiny_features(adapters, cases):
 
 @task("rmsnorm")
 def test_eps_is_an_argument(adapters, cases):
-    """The eps that is given is the eps that is used."""
+    """RMSNorm uses the eps that it is given."""
     cases.check(adapters.run_rmsnorm)
 
 
 @task("rmsnorm")
 def test_row_of_zeros(adapters, cases):
-    """A token of zeros stays zero, and is not divided by zero."""
+    """The answer for a token of zeros is zeros, not NaN."""
     cases.check(adapters.run_rmsnorm)
 
 
 @task("rmsnorm")
 def test_rows_of_unlike_size(adapters, cases):
-    """Every token is scaled by its own size, from 1 to 1e8."""
+    """Every token is divided by its own root mean square, from 1 to 1e8."""
     cases.check(adapters.run_rmsnorm)
 
 
 @task("rmsnorm")
 def test_tokens_are_normalised_alone(adapters, draw):
-    """A token's answer does not depend on the tokens around it."""
+    """The answer for a token does not depend on the other tokens."""
     check_rows_alone(adapters.run_rmsnorm, arguments_for(draw, draw.normal(4, 6)), "in_features")
     check_rows_alone(adapters.run_rmsnorm, arguments_for(draw, draw.normal(3, 4, 6)), "in_features")
 
 
 @task("rmsnorm")
 def test_half_precision(adapters, draw):
-    """Half precision is normalised in float32, since squares overflow, and comes back as it was."""
+    """Half-precision inputs are normalised in float32, and the output has their dtype."""
     for dtype in (torch.float16, torch.bfloat16):
         x = (300 + 100 * draw.normal(3, 8)).to(dtype)
         arguments = {"d_model": 8, "eps": 1e-5, "weights": torch.ones(8), "in_features": x}
@@ -77,7 +77,7 @@ def test_half_precision(adapters, draw):
 
 @task("rmsnorm")
 def test_rmsnorm_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = arguments_for(draw, draw.normal(3, 4, 6))
     check_memory(adapters.run_rmsnorm, arguments, "in_features")
 
@@ -101,7 +101,7 @@ def test_rmsnorm_double_precision(adapters, draw):
 @ours
 @task("rmsnorm")
 def test_rmsnorm_gradient(adapters, draw):
-    """The gradient passes through the mean of squares too, and is finite for a token of zeros."""
+    """The gradient flows through the mean of squares too, and is finite for a token of zeros."""
     x = draw.normal(3, 6)
     x[1] = 0.0
     arguments = arguments_for(draw, x)
@@ -117,7 +117,7 @@ def test_rmsnorm_gradient(adapters, draw):
 @ours
 @task("rmsnorm")
 def test_rmsnorm_module(adapters, draw):
-    """One trained parameter, `weight`, that starts at ones; eps is 1e-5 unless given."""
+    """The one trained parameter, `weight`, starts at ones; eps is 1e-5 by default."""
     x, cotangent = draw.normal(4, 6, scale=3e-3), draw.normal(4, 6)
     seen = adapters.probe(
         "module", symbol=RMSNORM, arguments={"d_model": 6}, inputs=[x], cotangent=cotangent
@@ -144,7 +144,7 @@ def test_rmsnorm_module(adapters, draw):
 @ours
 @task("rmsnorm")
 def test_rmsnorm_device_and_dtype(adapters):
-    """`device` and `dtype` reach the gain."""
+    """`device` and `dtype` reach `weight`."""
     seen = adapters.probe(
         "module", symbol=RMSNORM, arguments={"d_model": 6}, device="meta", dtype="bfloat16"
     )

@@ -1,4 +1,4 @@
-"""RoPE: adjacent pairs of features, rotated by an angle that grows with the position."""
+"""RoPE: adjacent pairs of features are rotated by an angle that grows with the position."""
 
 import torch
 
@@ -14,7 +14,7 @@ ROPE = "cs336_basics.rope:RotaryEmbedding"
 
 
 def arguments_for(x, positions, max_seq_len=32):
-    """Arguments of `run_rope`."""
+    """Make arguments of `run_rope`."""
     return {
         "d_k": x.shape[-1],
         "theta": 10000.0,
@@ -26,13 +26,13 @@ def arguments_for(x, positions, max_seq_len=32):
 
 @task("rope")
 def test_matches_saved_tensors(adapters, cases):
-    """Features 2k and 2k+1 are a pair, and the first pair turns by one radian a position."""
+    """Features 2k and 2k+1 are a pair; the first pair is rotated by one radian per position."""
     cases.check(adapters.run_rope)
 
 
 @task("rope")
 def test_positions_are_used(adapters, cases):
-    """Positions with gaps, offsets, repeats and in any order: the given ones count."""
+    """RoPE uses the given positions, which may have gaps, repeats and any order."""
     cases.check(adapters.run_rope)
 
 
@@ -44,19 +44,19 @@ def test_positions_of_each_row(adapters, cases):
 
 @task("rope")
 def test_theta_is_used(adapters, cases):
-    """theta is an argument, not always 10000."""
+    """The base of the angles is the argument `theta`, not always 10000."""
     cases.check(adapters.run_rope)
 
 
 @task("rope")
 def test_far_positions(adapters, cases):
-    """Angles far out need their digits: half precision is wrong there."""
+    """The angles of large positions are precise: half precision is not enough for them."""
     cases.check(adapters.run_rope)
 
 
 @task("rope")
 def test_position_zero_changes_nothing(adapters, draw):
-    """At position 0 every angle is 0."""
+    """A vector at position 0 does not change, since every angle is 0."""
     x = draw.normal(2, 3, 8)
     output = adapters.run_rope(**arguments_for(x, torch.zeros(3, dtype=torch.int64)))
     check_close(output, x, "position 0 is rotated")
@@ -64,7 +64,7 @@ def test_position_zero_changes_nothing(adapters, draw):
 
 @task("rope")
 def test_rotation_keeps_norms(adapters, draw):
-    """A rotation keeps the length of every pair."""
+    """A rotation does not change the length of any pair."""
     x = draw.normal(2, 5, 8)
     output = adapters.run_rope(**arguments_for(x, torch.arange(7, 12)))
     check(getattr(output, "shape", None) == x.shape, "the shape is not that of the input")
@@ -74,7 +74,7 @@ def test_rotation_keeps_norms(adapters, draw):
 
 @task("rope")
 def test_scores_depend_on_distance_alone(adapters, draw):
-    """A query at m and a key at n meet as they would at m + 9 and n + 9."""
+    """The score of a query at m and a key at n depends only on m − n."""
     q, k = draw.normal(6, 8), draw.normal(6, 8)
     near = torch.arange(6)
     scores = [
@@ -87,7 +87,7 @@ def test_scores_depend_on_distance_alone(adapters, draw):
 
 @task("rope")
 def test_last_position_works(adapters, draw):
-    """The tables hold max_seq_len positions, so max_seq_len - 1 is the last that works."""
+    """Position max_seq_len - 1, the last one of the tables, is rotated as in a longer table."""
     x = draw.normal(1, 4)
     roomy = adapters.run_rope(**arguments_for(x, torch.tensor([15]), max_seq_len=64))
     tight = adapters.run_rope(**arguments_for(x, torch.tensor([15]), max_seq_len=16))
@@ -99,7 +99,7 @@ def test_last_position_works(adapters, draw):
 @ours
 @task("rope")
 def test_positions_beyond_the_table_are_refused(adapters, draw):
-    """A position of max_seq_len is an error; clamped or wrapped around, it would be another one."""
+    """A position of max_seq_len or more is an error; it is not clamped or wrapped around."""
     for beyond in (40, 16):
         arguments = arguments_for(draw.normal(2, 4), torch.tensor([0, beyond]), max_seq_len=16)
         adapters.run_rope.error(f"max_seq_len is 16 and a position is {beyond}", **arguments)
@@ -107,7 +107,7 @@ def test_positions_beyond_the_table_are_refused(adapters, draw):
 
 @task("rope")
 def test_rope_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = arguments_for(draw.normal(3, 5, 6), torch.arange(5))
     check_memory(adapters.run_rope, arguments, "in_query_or_key")
 
@@ -115,7 +115,7 @@ def test_rope_memory(adapters, draw):
 @ours
 @task("rope")
 def test_rope_gradient(adapters, draw):
-    """The gradient of a rotation is the rotation back."""
+    """The gradient is right: it is the cotangent, rotated back."""
     x, cotangent, positions = draw.normal(4, 6), draw.normal(4, 6), torch.arange(4) + 3
     arguments = arguments_for(x, positions)
     found = adapters.run_rope.answer(arguments, cotangent, ["in_query_or_key"]).gradients[
@@ -131,7 +131,7 @@ def test_rope_gradient(adapters, draw):
 @ours
 @task("rope")
 def test_rope_keeps_the_dtype(adapters, draw):
-    """Half precision in, the same half precision out."""
+    """Half-precision inputs give an output of the same dtype."""
     check_dtype_kept(
         adapters.run_rope, arguments_for(draw.normal(2, 5, 8), torch.arange(5)), "in_query_or_key"
     )
@@ -140,12 +140,12 @@ def test_rope_keeps_the_dtype(adapters, draw):
 @ours
 @task("rope")
 def test_half_precision_far_out(adapters, draw):
-    """A bfloat16 vector far out is rotated by a float32 angle, so only its own digits are lost."""
+    """bfloat16 vectors are rotated by float32 angles: the error is small at large positions."""
     x, positions = draw.normal(6, 8), torch.tensor([301, 511, 700, 777, 900, 1023])
     exact = adapters.run_rope(**arguments_for(x.bfloat16().float(), positions, 1024))
     half = adapters.run_rope(**arguments_for(x.bfloat16(), positions, 1024))
     check(half.shape == exact.shape, "the shape is not that of the input")
-    # Frequencies in bfloat16 are off by a tenth of a radian here, cosines by a hundredth at most.
+    # bfloat16 frequencies would be wrong by 0.1 radian here, bfloat16 cosines by at most 0.01.
     worst = (half.float() - exact).abs().max() / x.abs().max()
     check(worst < 0.03, "the angles of bfloat16 inputs are not precise: {:.3f} off", worst)
 
@@ -153,7 +153,7 @@ def test_half_precision_far_out(adapters, draw):
 @ours
 @task("rope")
 def test_double_precision(adapters, draw):
-    """A float64 vector is rotated to the precision of float64: its tables are float64 too."""
+    """A float64 vector is rotated with float64 tables, to the precision of float64."""
     x, positions = draw.normal(4, 6).double(), torch.tensor([3, 100, 511, 1000])
     frequencies = 10000.0 ** (-torch.arange(0, 6, 2, dtype=torch.float64) / 6)
     angles = positions[:, None] * frequencies
@@ -172,7 +172,7 @@ def test_double_precision(adapters, draw):
 @ours
 @task("rope")
 def test_nothing_in_rope_is_learned_or_saved(adapters):
-    """The tables are buffers that stay out of the state dict, and no parameters."""
+    """The tables are buffers, not parameters, and are not in the state dict."""
     seen = adapters.probe(
         "module", symbol=ROPE, arguments={"theta": 10000.0, "d_k": 8, "max_seq_len": 16}
     )
@@ -186,7 +186,7 @@ def test_nothing_in_rope_is_learned_or_saved(adapters):
 @ours
 @task("rope")
 def test_rope_tables_are_precise(adapters):
-    """The tables go to `device`, and are float32 even where the model is bfloat16."""
+    """The tables are on `device`, and are float32 even if the model is bfloat16."""
     arguments = {"theta": 10000.0, "d_k": 8, "max_seq_len": 16}
     seen = adapters.probe(
         "module", symbol=ROPE, arguments=arguments, device="meta", dtype="bfloat16"
@@ -199,7 +199,7 @@ def test_rope_tables_are_precise(adapters):
 @ours
 @task("rope")
 def test_odd_features_are_refused(adapters, draw):
-    """An odd d_k leaves a feature without a partner."""
+    """An odd `d_k` is an error, since one feature would have no partner."""
     adapters.run_rope.error(
         "d_k is 5, which is odd", **arguments_for(draw.normal(2, 5), torch.arange(2))
     )

@@ -1,4 +1,4 @@
-"""Weights for one layout of RoPE, turned into weights for the other."""
+"""Conversion of query and key weights between the two layouts of RoPE."""
 
 import torch
 
@@ -11,21 +11,21 @@ from tests.harness.rotations import rotated_halves, rotated_neighbours
 @ours
 @task("rope_conversion")
 def test_rows_to_half_split(adapters, cases):
-    """Within each head rows 2j and 2j + 1 become rows j and j + d_head/2."""
+    """Rows 2j and 2j + 1 of each head become rows j and j + d_head/2."""
     cases.check(adapters.run_adjacent_to_half_split)
 
 
 @ours
 @task("rope_conversion")
 def test_rows_to_adjacent(adapters, cases):
-    """Within each head rows j and j + d_head/2 become rows 2j and 2j + 1."""
+    """Rows j and j + d_head/2 of each head become rows 2j and 2j + 1."""
     cases.check(adapters.run_half_split_to_adjacent)
 
 
 @ours
 @task("rope_conversion")
 def test_one_undoes_the_other(adapters, draw):
-    """There and back again every row is in its old place, in either order."""
+    """Each conversion undoes the other: every row comes back to its old index."""
     weight = {"weight": draw.normal(24, 5), "num_heads": 3}
     there, back = adapters.run_adjacent_to_half_split, adapters.run_half_split_to_adjacent
     for first, second in ((there, back), (back, there)):
@@ -37,10 +37,10 @@ def test_one_undoes_the_other(adapters, draw):
 @ours
 @task("rope_conversion")
 def test_converted_weights_give_the_same_scores(adapters, draw):
-    """Queries and keys of converted weights, rotated in the other layout, meet as before."""
+    """Converted weights with RoPE in the other layout give the same scores as before."""
     x, positions = draw.normal(5, 7).double(), torch.arange(5)
     weights = {name: draw.normal(rows, 7).double() for name, rows in (("q", 16), ("k", 8))}
-    heads = {"q": 2, "k": 1}  # fewer heads of keys: each kind is converted with its own number
+    heads = {"q": 2, "k": 1}  # queries and keys have different numbers of heads
 
     def scores(weights, rotate):
         q, k = (
@@ -64,7 +64,7 @@ def test_converted_weights_give_the_same_scores(adapters, draw):
 @ours
 @task("rope_conversion")
 def test_conversion_memory(adapters, draw):
-    """Weights that are not contiguous are converted alike, stay, and two calls agree."""
+    """The memory layout does not change the answer, weights do not change, and two calls agree."""
     for adapter in (adapters.run_adjacent_to_half_split, adapters.run_half_split_to_adjacent):
         arguments = {"weight": draw.normal(12, 4), "num_heads": 2}
         check_memory(adapter, arguments, "weight")
@@ -73,7 +73,7 @@ def test_conversion_memory(adapters, draw):
 @ours
 @task("rope_conversion")
 def test_conversion_keeps_the_dtype(adapters, draw):
-    """Rows are moved, not computed: half precision and float64 stay what they are, bit for bit."""
+    """Conversion moves rows and computes nothing, so every dtype keeps its values bit for bit."""
     for adapter in (adapters.run_adjacent_to_half_split, adapters.run_half_split_to_adjacent):
         weight = draw.normal(12, 4).double() + 1e-9
         moved = adapter(weight=weight, num_heads=2)
@@ -86,7 +86,7 @@ def test_conversion_keeps_the_dtype(adapters, draw):
 @ours
 @task("rope_conversion")
 def test_rows_that_are_no_pairs_are_refused(adapters, draw):
-    """Ten rows are no four heads, and nine rows no three heads of pairs."""
+    """Rows that don't divide into heads of pairs are an error, such as 10 rows for 4 heads."""
     for adapter in (adapters.run_adjacent_to_half_split, adapters.run_half_split_to_adjacent):
         adapter(weight=draw.normal(12, 2), num_heads=2)
         for rows, heads in ((10, 4), (9, 3)):

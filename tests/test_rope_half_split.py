@@ -1,4 +1,4 @@
-"""RoPE in the half-split layout: feature j is rotated with feature j + head_dim/2."""
+"""RoPE in the half-split layout: features j and j + head_dim/2 are rotated as a pair."""
 
 import torch
 
@@ -11,7 +11,7 @@ HALF_SPLIT = "cs336_basics.rope_half_split:HalfSplitRotaryEmbedding"
 
 
 def half_split_arguments(q, k, start=0):
-    """Arguments of `run_rope_half_split`."""
+    """Make arguments of `run_rope_half_split`."""
     return {
         "head_dim": q.shape[-1],
         "theta": 10000.0,
@@ -24,7 +24,7 @@ def half_split_arguments(q, k, start=0):
 @ours
 @task("rope_half_split")
 def test_half_split_matches_saved_tensors(adapters, cases):
-    """Feature j and feature j + head_dim/2 are a pair, of queries and of keys."""
+    """Features j and j + head_dim/2 are a pair, in queries and in keys."""
     cases.check(adapters.probing("part"))
 
 
@@ -38,28 +38,28 @@ def test_fewer_key_heads(adapters, cases):
 @ours
 @task("rope_half_split")
 def test_any_starting_position(adapters, cases):
-    """The first token stands at `start_position`, wherever that is."""
+    """The first token has the position `start_position`."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("rope_half_split")
 def test_half_split_theta(adapters, cases):
-    """theta is an argument, not always 10000."""
+    """The base of the angles is the argument `theta`, not always 10000."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("rope_half_split")
 def test_half_split_far_out(adapters, cases):
-    """Angles far out need their digits: half precision is wrong there."""
+    """The angles of large positions are precise: half precision is not enough for them."""
     cases.check(adapters.probing("part"))
 
 
 @ours
 @task("rope_half_split")
 def test_half_split_scores_depend_on_distance(adapters, draw):
-    """The same query at 0 and at 1 meets the same key at 2 and at 3 alike."""
+    """The score of one query and one key is the same at positions (0, 2) as at (1, 3)."""
     q, k = draw.normal(1, 1, 1, 8).expand(1, 1, 2, 8), draw.normal(1, 1, 1, 8).expand(1, 1, 4, 8)
     query = adapters.run_rope_half_split(**half_split_arguments(q.clone(), q.clone()))[0]
     key = adapters.run_rope_half_split(**half_split_arguments(k.clone(), k.clone()))[1]
@@ -72,7 +72,7 @@ def test_half_split_scores_depend_on_distance(adapters, draw):
 @ours
 @task("rope_half_split")
 def test_tables_grow(adapters, draw):
-    """One module, short and long sequences in turn: the tables follow, and forget nothing."""
+    """One module may be called with short and long sequences in any order; its tables grow."""
     given = {"theta": 10000.0, "head_dim": 6}
     lengths_and_starts = (
         ((3, 9), (0, 0)),
@@ -107,7 +107,7 @@ def test_tables_grow(adapters, draw):
 @ours
 @task("rope_half_split")
 def test_half_split_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, and stay as they were."""
+    """The memory layout does not change the answer, and the inputs do not change."""
     arguments = half_split_arguments(draw.normal(2, 3, 4, 6), draw.normal(2, 3, 4, 6), 2)
     check_memory(adapters.run_rope_half_split, arguments, "in_query", "in_key")
 
@@ -115,7 +115,7 @@ def test_half_split_memory(adapters, draw):
 @ours
 @task("rope_half_split")
 def test_half_split_gradient(adapters, draw):
-    """The gradient of a rotation is the rotation back."""
+    """The gradient is right: it is the cotangent, rotated back."""
     x, cotangent = draw.normal(1, 2, 3, 6), draw.normal(1, 2, 3, 6)
     arguments = half_split_arguments(x, x, 5)
     for index, wrt in enumerate(("in_query", "in_key")):
@@ -136,7 +136,7 @@ def test_half_split_gradient(adapters, draw):
 @ours
 @task("rope_half_split")
 def test_half_split_dtypes(adapters, draw):
-    """Half precision comes back in half precision, rotated by precise angles; float64 likewise."""
+    """The output has the dtype of the input, half precision or float64, with precise angles."""
     x, positions = draw.normal(1, 2, 3, 8), torch.arange(3) + 1500
     for dtype, allowed in ((torch.bfloat16, 0.03), (torch.float16, 0.01), (torch.float64, 1e-9)):
         arguments = half_split_arguments(x.to(dtype), x.to(dtype), 1500)
@@ -151,7 +151,7 @@ def test_half_split_dtypes(adapters, draw):
 @ours
 @task("rope_half_split")
 def test_nothing_in_half_split_is_learned_or_saved(adapters):
-    """Frequencies and tables are buffers that stay out of the state dict, and no parameters."""
+    """Frequencies and tables are buffers, not parameters, and are not in the state dict."""
     arguments = {"theta": 10000.0, "head_dim": 8}
     seen = adapters.probe("module", symbol=HALF_SPLIT, arguments=arguments)
     check(not seen["parameters"], f"RoPE has parameters: {list(seen['parameters'])}")
@@ -164,7 +164,7 @@ def test_nothing_in_half_split_is_learned_or_saved(adapters):
 @ours
 @task("rope_half_split")
 def test_half_split_on_a_device(adapters, draw):
-    """Buffers go where they are asked to, never in half precision; so do tables that grow."""
+    """Buffers and tables that grow are on the requested device, and never in half precision."""
     arguments = {"theta": 10000.0, "head_dim": 8}
     seen = adapters.probe(
         "module", symbol=HALF_SPLIT, arguments=arguments, device="meta", dtype="bfloat16"
@@ -187,7 +187,7 @@ def test_half_split_on_a_device(adapters, draw):
 @ours
 @task("rope_half_split")
 def test_half_split_refusals(adapters, draw):
-    """An odd head_dim leaves a feature without a partner, and nothing stands before position 0."""
+    """An odd `head_dim` is an error, and so is a negative `start_position`."""
     odd, even = draw.normal(1, 1, 2, 5), draw.normal(1, 1, 2, 4)
     adapter = adapters.run_rope_half_split
     adapter.error("head_dim is 5, which is odd", **half_split_arguments(odd, odd))

@@ -1,4 +1,4 @@
-"""Sinusoidal positions: a sine and a cosine for every pair of features."""
+"""Sinusoidal positions: a sine and a cosine are added to every pair of features."""
 
 import torch
 
@@ -15,7 +15,7 @@ SINUSOIDAL = "cs336_basics.sinusoidal:SinusoidalPositions"
 
 
 def sinusoidal_arguments(x, positions, max_seq_len=32):
-    """Arguments of `run_sinusoidal_positions`."""
+    """Make arguments of `run_sinusoidal_positions`."""
     return {
         "d_model": x.shape[-1],
         "max_seq_len": max_seq_len,
@@ -27,14 +27,14 @@ def sinusoidal_arguments(x, positions, max_seq_len=32):
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_matches_saved_tensors(adapters, cases):
-    """Even features get a sine, odd ones the cosine of the same angle; positions count from 0."""
+    """An even feature gets a sine, the odd one after it the cosine of the same angle."""
     cases.check(adapters.run_sinusoidal_positions)
 
 
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_positions_are_used(adapters, cases):
-    """Positions with gaps, in any order, and others in each row: the given ones count."""
+    """The given positions are used; they may have gaps, any order, and differ from row to row."""
     cases.check(adapters.run_sinusoidal_positions)
 
 
@@ -48,14 +48,14 @@ def test_odd_number_of_features(adapters, cases):
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_far_out(adapters, cases):
-    """Angles far out need their digits: half precision is wrong there."""
+    """The angles of large positions are precise: half precision is not enough for them."""
     cases.check(adapters.run_sinusoidal_positions)
 
 
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = sinusoidal_arguments(draw.normal(3, 5, 6), torch.arange(5))
     check_memory(adapters.run_sinusoidal_positions, arguments, "in_features")
 
@@ -63,7 +63,7 @@ def test_sinusoidal_memory(adapters, draw):
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_gradient(adapters, draw):
-    """What is added has no gradient of its own, and lets the input's through."""
+    """The gradient of the input is the cotangent, since the added vector is a constant."""
     arguments = sinusoidal_arguments(draw.normal(4, 6), torch.arange(4))
     added = adapters.run_sinusoidal_positions(**{**arguments, "in_features": torch.zeros(4, 6)})
     check_gradients(
@@ -77,7 +77,7 @@ def test_sinusoidal_gradient(adapters, draw):
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_dtypes(adapters, draw):
-    """Half precision in, half precision out; in between, sines and cosines to their last digit."""
+    """Half-precision inputs give an output of the same dtype, with precise sines and cosines."""
     adapter, positions = adapters.run_sinusoidal_positions, torch.tensor([3, 257, 900, 1023])
     arguments = sinusoidal_arguments(draw.normal(4, 8), positions, 1024)
     check_dtype_kept(adapter, arguments, "in_features")
@@ -90,7 +90,7 @@ def test_sinusoidal_dtypes(adapters, draw):
 @ours
 @task("sinusoidal_positions")
 def test_nothing_in_sinusoidal_is_learned_or_saved(adapters):
-    """The table is a buffer that stays out of the state dict, and moves with the model."""
+    """The table is a buffer, not a parameter, and is not in the state dict."""
     arguments = {"d_model": 6, "max_seq_len": 16}
     seen = adapters.probe(
         "module", symbol=SINUSOIDAL, arguments=arguments, device="meta", dtype="bfloat16"
@@ -106,7 +106,7 @@ def test_nothing_in_sinusoidal_is_learned_or_saved(adapters):
 @ours
 @task("sinusoidal_positions")
 def test_sinusoidal_beyond_the_table_is_refused(adapters, draw):
-    """A position of max_seq_len is an error; the one before it is the last that works."""
+    """A position of max_seq_len or more is an error; max_seq_len - 1 is not."""
     adapter, x = adapters.run_sinusoidal_positions, draw.normal(2, 6)
     last = torch.tensor([0, 15])
     roomy = adapter(**sinusoidal_arguments(x, last, 64))

@@ -1,4 +1,4 @@
-"""Softmax: exp(x) over the sum of exp(x) along an axis."""
+"""Softmax: exp(x) divided by the sum of exp(x) along an axis."""
 
 import torch
 import torch.nn.functional as F
@@ -14,19 +14,19 @@ from tests.harness.properties import (
 
 @task("softmax")
 def test_matches_saved_tensors(adapters, cases):
-    """Probabilities along the last axis."""
+    """The answer is exp(x) divided by its sum along the last axis."""
     cases.check(adapters.run_softmax)
 
 
 @task("softmax")
 def test_any_axis(adapters, cases):
-    """The axis is an argument, and may be the first, a middle one, or counted from the end."""
+    """The given axis is used: the first, a middle one, or one counted from the end."""
     cases.check(adapters.run_softmax)
 
 
 @task("softmax")
 def test_scores_of_any_size(adapters, cases):
-    """The maximum along that axis is subtracted first: no overflow, no 0 / 0."""
+    """Scores of any size cause no overflow and no 0 / 0: subtract the maximum along the axis."""
     cases.check(adapters.run_softmax)
 
 
@@ -38,7 +38,7 @@ def test_scores_of_minus_infinity(adapters, cases):
 
 @task("softmax")
 def test_rows_sum_to_one(adapters, draw):
-    """Probabilities lie between 0 and 1 and sum to one along the axis."""
+    """The probabilities are not negative and sum to one along the axis."""
     for dim in (0, 1, 2):
         output = adapters.run_softmax(in_features=draw.normal(3, 4, 5, scale=5.0), dim=dim)
         check(getattr(output, "shape", None) == (3, 4, 5), "the shape is not that of the input")
@@ -49,11 +49,11 @@ def test_rows_sum_to_one(adapters, draw):
 
 @task("softmax")
 def test_shift_changes_nothing(adapters, draw):
-    """Adding one number to all scores leaves the probabilities as they are."""
+    """Adding one number to all scores does not change the probabilities."""
     x = draw.normal(3, 5)
     plain = adapters.run_softmax(in_features=x, dim=1)
     for shift in (128.0, -128.0):
-        # Adding 128 rounds the scores; take it off again, and the same rounding is on both sides.
+        # Adding 128 rounds the scores. Both sides use scores that were rounded in this way.
         rounded = (x + shift) - shift
         shifted = adapters.run_softmax(in_features=rounded + shift, dim=1)
         expected = adapters.run_softmax(in_features=rounded, dim=1)
@@ -63,7 +63,7 @@ def test_shift_changes_nothing(adapters, draw):
 
 @task("softmax")
 def test_softmax_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = {"in_features": draw.normal(3, 5), "dim": -1}
     check_memory(adapters.run_softmax, arguments, "in_features")
 
@@ -71,7 +71,7 @@ def test_softmax_memory(adapters, draw):
 @ours
 @task("softmax")
 def test_softmax_gradient(adapters, draw):
-    """Gradients pass through, and each row of them sums to zero."""
+    """The gradient is right, for large scores too."""
     arguments = {"in_features": draw.normal(3, 5, scale=3.0), "dim": 0}
     check_gradients(
         adapters.run_softmax,
@@ -84,6 +84,6 @@ def test_softmax_gradient(adapters, draw):
 @ours
 @task("softmax")
 def test_softmax_keeps_the_dtype(adapters, draw):
-    """Half precision in, the same half precision out, finite for large scores."""
+    """Half-precision inputs give an output of the same dtype, finite for large scores too."""
     arguments = {"in_features": draw.normal(3, 5, scale=100.0), "dim": -1}
     check_dtype_kept(adapters.run_softmax, arguments, "in_features")

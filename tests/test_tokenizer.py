@@ -1,4 +1,4 @@
-"""The tokenizer: text to ids and back, whole or piece by piece."""
+"""The tokenizer: it encodes text, whole or in pieces, and decodes ids."""
 
 import json
 
@@ -26,56 +26,56 @@ TEXTS = [
 
 @task("tokenizer")
 def test_encode_matches_saved_ids(adapters, cases):
-    """Each pre-token becomes bytes, and these are merged."""
+    """Each pre-token becomes UTF-8 bytes, and the merges are applied to these."""
     cases.check(adapters.probing("bpe_encoding"))
 
 
 @task("tokenizer")
 def test_merges_are_made_in_order(adapters, cases):
-    """The merge that training made first comes first: not the longest token, nor the leftmost."""
+    """Merges are applied in the order of training, not longest first and not leftmost first."""
     cases.check(adapters.probing("bpe_encoding"))
 
 
 @task("tokenizer")
 def test_merges_stay_inside_pre_tokens(adapters, cases):
-    """The text is first cut by GPT-2's pattern; no pair reaches across a cut."""
+    """The text is first split by GPT-2's pattern; no merge crosses a pre-token."""
     cases.check(adapters.probing("bpe_encoding"))
 
 
 @task("tokenizer")
 def test_text_is_not_changed(adapters, cases):
-    """Line ends, capitals and accents are encoded as they are."""
+    """The text is not normalised: line ends, capitals and accents are encoded unchanged."""
     cases.check(adapters.probing("bpe_encoding"))
 
 
 @task("tokenizer")
 def test_special_tokens_stay_whole(adapters, cases):
-    """A special token is one id wherever it stands, and the text around it is kept."""
+    """A special token becomes one id at any position, and the text around it is encoded."""
     cases.check(adapters.probing("bpe_encoding"))
 
 
 @task("tokenizer")
 def test_the_longest_special_token_wins(adapters, cases):
-    """Of special tokens that begin at the same place, the longest is taken."""
+    """If several special tokens begin at the same position, the longest is taken."""
     cases.check(adapters.probing("bpe_encoding"))
 
 
 @task("tokenizer")
 def test_ids_are_those_of_the_vocabulary(adapters, cases):
-    """Special tokens may have the first ids or the last; a byte's id need not be its value."""
+    """The ids are those of the vocabulary; the id of a byte need not be its value."""
     cases.check(adapters.probing("bpe_encoding"))
 
 
 @task("tokenizer")
 def test_special_tokens_are_appended(adapters, cases):
-    """A special token that the vocabulary lacks gets the next id."""
+    """A special token that is not in the vocabulary gets the next id."""
     cases.check(adapters.probing("bpe_encoding"))
 
 
 @ours
 @task("tokenizer")
 def test_the_callers_vocabulary_stays_as_it_was(adapters):
-    """Appending a special token changes the tokenizer, not the dict it was made from."""
+    """The tokenizer does not change the vocabulary, merges and special tokens of the caller."""
     before = {"text": f"the miller{END}", "merges": MERGES, "special_tokens": [END]}
     after = adapters.probe("bpe_arguments_after", **before)
     check(
@@ -88,7 +88,7 @@ def test_the_callers_vocabulary_stays_as_it_was(adapters):
 
 @task("tokenizer")
 def test_decoding_undoes_encoding(adapters, draw):
-    """Any text comes back, character by character."""
+    """Decoding the ids of any text gives the same text, character by character."""
     drawn = [draw.integers(high, 40).tolist() for high in (128, 0xD800, 0x3000)]
     texts = [*TEXTS, *("".join(map(chr, points)) for points in drawn), f"tea \n{END}\n {END}{END}"]
     shared = {"merges": MERGES, "special_tokens": [END]}
@@ -100,20 +100,20 @@ def test_decoding_undoes_encoding(adapters, draw):
 
 @task("tokenizer")
 def test_decode_matches_saved_texts(adapters, cases):
-    """The bytes of all tokens are joined first, and then decoded; special tokens are text."""
+    """The bytes of all tokens are joined before they are decoded; special tokens become text."""
     cases.check(adapters.probing("bpe_decoding"))
 
 
 @task("tokenizer")
 def test_malformed_bytes_become_replacement_characters(adapters, cases):
-    """Bytes that are no UTF-8 are shown as U+FFFD: neither an error nor dropped."""
+    """Bytes that are not valid UTF-8 become U+FFFD; they are not dropped and raise no error."""
     cases.check(adapters.probing("bpe_decoding"))
 
 
 @ours
 @task("tokenizer")
 def test_unknown_ids_are_refused(adapters):
-    """An id that the vocabulary lacks raises KeyError."""
+    """Decoding an id that is not in the vocabulary raises KeyError."""
     size = 256 + len(MERGES)
     for token_id in (size, -1):
         error = adapters.probe("bpe_decoding_error", ids=[104, token_id], merges=MERGES)
@@ -122,13 +122,13 @@ def test_unknown_ids_are_refused(adapters):
 
 @task("tokenizer")
 def test_pieces_give_the_ids_of_the_whole(adapters, cases):
-    """`encode_iterable` gives the ids of `encode` wherever the pieces end."""
+    """`encode_iterable` yields the ids of `encode`, wherever the pieces end."""
     cases.check(adapters.probing("bpe_pieces"))
 
 
 @task("tokenizer")
 def test_pieces_are_taken_as_needed(adapters):
-    """`encode_iterable` gives its first id long before the pieces are used up."""
+    """`encode_iterable` yields its first id long before it has read all pieces."""
     pieces = ["The miller and ", f"the reed.{END}\n", "And they're singing,\n"] * 40
     arguments = {"pieces": pieces, "merges": MERGES, "special_tokens": [END]}
     taken = adapters.probe("bpe_pulls", **arguments)
@@ -141,7 +141,7 @@ def test_pieces_are_taken_as_needed(adapters):
 @ours
 @task("tokenizer")
 def test_few_pieces_are_taken(adapters):
-    """Making the iterator takes none, and two lines are enough for the first id."""
+    """`encode_iterable` reads a piece only when it needs one: two lines for the first id."""
     pieces = [f"The miller and the reed, line {i}\n" for i in range(40)]
     arguments = {"pieces": pieces, "merges": MERGES, "special_tokens": [END]}
     taken = adapters.probe("bpe_pulls", **arguments)
@@ -151,7 +151,7 @@ def test_few_pieces_are_taken(adapters):
 
 @task("tokenizer")
 def test_memory_stays_small(adapters):
-    """`encode_iterable` holds neither the text nor its ids."""
+    """`encode_iterable` keeps neither the whole text nor all ids in memory."""
     piece = "The miller and the reed sing, and the river is heard.\n" * 5 + END
     arguments = {"piece": piece, "merges": MERGES, "special_tokens": [END]}
     peak = adapters.probe("bpe_memory", times=240, **arguments)
@@ -163,7 +163,7 @@ def test_memory_stays_small(adapters):
 @ours
 @task("tokenizer")
 def test_work_grows_with_the_text(adapters):
-    """Twelve times the text is about twelve times the work, whole or letter by letter."""
+    """A text of 12 times the length takes about 12 times the work, whole or letter by letter."""
     sentence = "The miller and the reed sing, though nobody listens but owls. "
     texts = [sentence * 4, sentence * 48]
     for by_letter, how in ((False, "whole"), (True, "letter by letter")):
@@ -177,7 +177,7 @@ def test_work_grows_with_the_text(adapters):
 @ours
 @task("tokenizer")
 def test_work_grows_with_the_word(adapters):
-    """A word of any length is encoded in about the time that its letters need."""
+    """The work for a word grows about in proportion to its length."""
     texts = ["miller" * 20, "miller" * 240]
     for by_letter, how in ((False, "whole"), (True, "letter by letter")):
         few, many = adapters.probe(
@@ -190,14 +190,14 @@ def test_work_grows_with_the_word(adapters):
 @ours
 @task("tokenizer")
 def test_a_file_keeps_the_tokenizer(adapters):
-    """What `save` wrote, `load` reads: ids, special tokens and all; it is JSON."""
+    """`save` writes a JSON file, from which `load` makes a tokenizer with the same ids."""
     check_file(adapters, ("save", "load"))
 
 
 @ours
 @task("tokenizer")
 def test_a_hugging_face_file_keeps_the_tokenizer(adapters):
-    """What `save_hugging_face` wrote, `load_hugging_face` reads, and it has the known form."""
+    """`save_hugging_face` writes the `tokenizer.json` form, which `load_hugging_face` reads."""
     found = check_file(adapters, ("save_hugging_face", "load_hugging_face"))
     model = found.get("model", {})
     check(model.get("type") == "BPE", f"the model's type is {model.get('type')!r}")
@@ -214,7 +214,7 @@ def test_a_hugging_face_file_keeps_the_tokenizer(adapters):
 @ours
 @task("tokenizer")
 def test_a_hugging_face_file_is_read(adapters):
-    """A file in the form that others write: other ids, merges as texts, space as Ġ."""
+    """`load_hugging_face` reads files of other programs, with other ids and merges as texts."""
     letters = [chr(i) for i in range(33, 127)]
     vocab = {letter: i + 5 for i, letter in enumerate([*letters, "Ġ", "Ċ", "Ã", "©", "th", "Ġth"])}
     added = {"id": 0, "content": END, "special": True, "normalized": False}
@@ -236,7 +236,7 @@ def test_a_hugging_face_file_is_read(adapters):
 
 
 def check_file(adapters, methods):
-    """Write and read a tokenizer, compare its ids, and return what the file holds."""
+    """Write and read a tokenizer, compare the ids and texts, and return the content of the file."""
     texts = [*TEXTS, f"the{END}<e> the <e>"]
     shared = {"symbol": TOKENIZER, "merges": MERGES, "special_tokens": [END, "<e>"]}
     seen = adapters.probe("bpe_files", methods=methods, texts=texts, **shared)

@@ -1,4 +1,4 @@
-"""Training a byte-pair encoding: pre-tokens are counted, the most frequent pair is merged."""
+"""BPE training: pre-tokens are counted, and the most frequent pair is merged repeatedly."""
 
 from itertools import product
 
@@ -18,7 +18,7 @@ LINES = (
 
 
 def many_lines(number):
-    """Lines in several scripts, of unlike length, with ends of documents and white space."""
+    """Make lines in several scripts and of different lengths, with special tokens between some."""
     gaps = ("\n", "\n\n  ", " \n\n\n", f"\n{END}\n")
     lines = (LINES[i * i % 6][: 5 + i % 31] + gaps[i % 4] for i in range(number))
     return "".join(lines).encode()
@@ -26,55 +26,55 @@ def many_lines(number):
 
 @task("train_bpe")
 def test_train_bpe_matches_saved_merges(adapters, cases):
-    """The most frequent pair becomes a token, again and again; documents end at special tokens."""
+    """Each merge takes the most frequent pair; documents end at special tokens."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_ties_go_to_the_greater_pair(adapters, cases):
-    """Of pairs with the same count, the one whose tuple of bytes is greatest comes first."""
+    """If several pairs have the greatest count, the greatest tuple of bytes is merged."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_pairs_that_overlap_all_count(adapters, cases):
-    """`aaaa` holds `aa` three times, and becomes `aa aa`."""
+    """Overlapping pairs all count: `aaaa` holds `aa` three times, and becomes `aa aa`."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_special_tokens_end_documents(adapters, cases):
-    """Nothing in a special token is counted, and no pair reaches across it."""
+    """Special tokens are not counted, and no pair crosses them."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_merges_stay_inside_pre_tokens(adapters, cases):
-    """The text is first cut by GPT-2's pattern."""
+    """The text is first split by GPT-2's pattern; no merge crosses a pre-token."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_bytes_are_taken_as_they_are(adapters, cases):
-    """Line ends, accents, capitals and white space stay as the file has them."""
+    """The bytes are not normalised: line ends, accents and capitals are counted unchanged."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_bytes_of_any_script(adapters, cases):
-    """Characters of several bytes are learned byte by byte."""
+    """Characters of several bytes are merged from their single bytes."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_training_ends_early_or_late(adapters, cases):
-    """The vocabulary holds as many tokens as were asked for, bytes and special tokens included."""
+    """The vocabulary has `vocab_size` tokens, including single bytes and special tokens."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @task("train_bpe")
 def test_the_vocabulary_holds_every_token(adapters):
-    """It maps 0, 1, … to the single bytes, the special tokens and what the merges make."""
+    """The vocabulary maps 0, 1, … to all single bytes, special tokens and merged tokens."""
     specials = [END, "<|pad|>"]
     arguments = {"input_path": File(many_lines(60)), "vocab_size": 300, "special_tokens": specials}
     output = adapters.run_train_bpe(**arguments)
@@ -97,14 +97,14 @@ def test_the_vocabulary_holds_every_token(adapters):
 @ours
 @task("train_bpe")
 def test_training_ends_when_no_pair_is_left(adapters, cases):
-    """A small text fills no large vocabulary."""
+    """Training ends early if no pair is left to merge."""
     cases.check(adapters.probing("bpe_training"))
 
 
 @ours
 @task("train_bpe")
 def test_a_special_token_twice_in_the_list(adapters):
-    """It is one token."""
+    """A special token that is listed twice gets one id."""
     arguments = {"input_path": File(b"ab ab"), "vocab_size": 258, "special_tokens": [END, END]}
     output = adapters.probe("bpe_training", **arguments)
     check_equal(output["other tokens"].count(END.encode()), 1, f"{END} stands several times")
@@ -114,7 +114,7 @@ def test_a_special_token_twice_in_the_list(adapters):
 @ours
 @task("train_bpe")
 def test_bytes_that_are_no_utf8(adapters):
-    """They are neither dropped nor replaced: each is a symbol like any other."""
+    """Bytes that are not valid UTF-8 are neither dropped nor replaced; they count as symbols."""
     content = b"\xff\xfe" * 2 + b" \xff\xfe" * 4 + b" a\xc3\n\xe5\xb1\n"
     arguments = {"input_path": File(content), "vocab_size": 258}
     output = adapters.probe("bpe_training", **arguments)
@@ -125,7 +125,7 @@ def test_bytes_that_are_no_utf8(adapters):
 @ours
 @task("train_bpe")
 def test_a_vocabulary_without_room(adapters):
-    """256 bytes and a special token need 257 ids."""
+    """A `vocab_size` below 256 plus the number of special tokens is an error."""
     why = "256 bytes and one special token are more than 256 tokens"
     arguments = {"input_path": File(b"tea"), "vocab_size": 256, "special_tokens": [END]}
     adapters.run_train_bpe.error(why, **arguments)
@@ -134,7 +134,7 @@ def test_a_vocabulary_without_room(adapters):
 @ours
 @task("train_bpe")
 def test_any_number_of_processes(adapters):
-    """Where the file is divided changes nothing, in the middle of a character or a document."""
+    """The number of processes, and so the division of the file, does not change the result."""
     content = many_lines(300) + f"x{END}".encode() * 300
     arguments = {"input_path": File(content), "vocab_size": 1000, "special_tokens": [END]}
     one = adapters.probe("bpe_training", **arguments, options={"num_processes": 1})
@@ -145,7 +145,7 @@ def test_any_number_of_processes(adapters):
 @ours
 @task("train_bpe")
 def test_processes_where_no_document_ends(adapters):
-    """A file without special tokens is divided where no pre-token is cut, or not at all."""
+    """A file without special tokens is divided only between pre-tokens."""
     content = many_lines(300).replace(END.encode(), b"don't  \n\n don't") + b"na\xc3\xafve" * 99
     arguments = {"input_path": File(content), "vocab_size": 1000}
     one = adapters.probe("bpe_training", **arguments, options={"num_processes": 1})
@@ -156,7 +156,7 @@ def test_processes_where_no_document_ends(adapters):
 @ours
 @task("train_bpe")
 def test_a_merge_touches_few_words(adapters):
-    """The counts of pairs are kept, and updated only in the words that hold the merged pair."""
+    """A merge updates the counts of pairs only in words that hold the merged pair."""
     words = ["".join(letters) for letters in product("abcd", repeat=5)]
     file = File(" ".join(words).encode())
     few, many = adapters.probe("bpe_training_work", input_path=file, vocab_sizes=[336, 356])

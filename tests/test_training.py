@@ -1,4 +1,4 @@
-"""The training program: steps, seeds, checkpoints, validation, files."""
+"""The training loop and its program: steps, seeds, checkpoints, validation and files."""
 
 import math
 
@@ -37,12 +37,12 @@ CONFIG = {
     "device": "cpu",
 }
 HELD_OUT = {"validation_tokens": 10}
-# Every token occurs once, so that a token tells where it stands, and which one comes next.
+# Every token occurs once, so a token determines its index and the token after it.
 IDS = torch.randperm(50, generator=torch.Generator().manual_seed(1))
 
 
 def runs_of(adapters, *runs, ids=None):
-    """Train: each run is how it is run, and what is changed in its configuration."""
+    """Train several runs in one folder; each run holds options and changes of the configuration."""
     how = ("resume", "stop_at", "tokens", "noise")
     told = [
         {name: run[name] for name in how if name in run}
@@ -54,18 +54,18 @@ def runs_of(adapters, *runs, ids=None):
 
 
 def batches_of(run):
-    """The ids of every training batch."""
+    """Return the ids of every training batch of a run."""
     return [call["ids"] for call in run["calls"] if call["gradients"]]
 
 
 def path_of(run):
-    """The weights before every step, and those that were saved, `(steps + 1, weights)`."""
+    """Return the weights before every step, then the saved ones, `(steps + 1, weights)`."""
     check(run["saved"] is not None, "no checkpoint.pt is left in out_dir")
     return torch.stack([c["weights"] for c in run["calls"] if c["gradients"]] + [run["saved"]])
 
 
 def column(metrics, name, steps):
-    """What was measured at every step."""
+    """Return one measurement of every step; check that all steps are logged."""
     logged = list(range(1, steps + 1))
     check_equal(sorted(metrics), logged, f"{steps} steps, each of them logged, are others")
     lacking = [step for step in logged if name not in metrics[step]]
@@ -74,17 +74,17 @@ def column(metrics, name, steps):
 
 
 def sameness(run):
-    """What must be equal, bit for bit, in runs that are the same."""
+    """Return what must be equal, bit for bit, in two equal runs."""
     return {"measurements": run["metrics"], "metrics.csv": run["csv"]}
 
 
 def check_same_batches(run, other, why):
-    """The model was trained on the same ids."""
+    """Check that two runs trained on the same ids."""
     check_equal([b.tolist() for b in run], [b.tolist() for b in other], why)
 
 
 def schedule(config):
-    """The learning rate of every step, by the formula."""
+    """Compute the learning rate of every step by the formula."""
     low, high = config["min_learning_rate"], config["max_learning_rate"]
     start, end = config["warmup_iters"], config["cosine_cycle_iters"]
 
@@ -99,14 +99,14 @@ def schedule(config):
 
 
 def next_of(ids):
-    """The token that comes after each."""
+    """Return the token that follows each id in the data."""
     following = torch.full((50,), -1)
     following[IDS[:-1]] = IDS[1:]
     return following[ids]
 
 
 def check_windows(batch, size=4):
-    """A batch holds stretches of the data that have a token after them."""
+    """Check that a batch holds windows of the data, each with a token after it."""
     check_equal(tuple(batch.shape), (size, 5), "a batch has another shape")
     check(batch.min() >= 0 and batch.max() < 50, "a batch holds other ids than the data")
     check_equal(batch[:, 1:].tolist(), next_of(batch[:, :-1]).tolist(), "a row is no stretch of it")
@@ -115,7 +115,7 @@ def check_windows(batch, size=4):
 @ours
 @task("training_loop")
 def test_steps_of_a_plain_loop(adapters):
-    """Losses, gradient norms and weights are those of a plain loop of PyTorch's own functions."""
+    """Losses, gradient norms and weights equal those of a plain loop of PyTorch functions."""
     changes = {"steps": 6, "warmup_iters": 2, "cosine_cycle_iters": 5}
     config = CONFIG | changes
     (run,) = runs_of(adapters, changes)
@@ -153,7 +153,7 @@ def test_steps_of_a_plain_loop(adapters):
 @ours
 @task("training_loop")
 def test_batches_are_random_windows(adapters):
-    """Windows start anywhere, and another step draws other ones."""
+    """Each step draws new windows, which may start at any index."""
     (run,) = runs_of(adapters, {"batch_size": 80})
     batches = batches_of(run)
     for batch in batches:
@@ -161,7 +161,7 @@ def test_batches_are_random_windows(adapters):
     place = torch.empty(50, dtype=torch.long)
     place[IDS] = torch.arange(50)
     starts = [place[batch[:, 0]].tolist() for batch in batches]
-    # Of 45 windows, 240 draws leave out 0.2 on average, and 9 or more once in 10^13.
+    # 240 draws leave out 0.2 of 45 windows on average, and 9 or more once in 10^13 times.
     missing = 45 - len({start for row in starts for start in row})
     check(missing <= 8, f"{missing} of 45 windows never came in 240 draws")
     check(len({tuple(row) for row in starts}) == 3, "two steps have the same batch")
@@ -170,7 +170,7 @@ def test_batches_are_random_windows(adapters):
 @ours
 @task("training_loop")
 def test_seed_decides_the_run(adapters):
-    """The same seed gives the same run, bit for bit, whatever was drawn before; another doesn't."""
+    """The same seed gives the same run, bit for bit; another seed gives another run."""
     (one,) = runs_of(adapters, {"noise": 1, "steps": 2})
     (again,) = runs_of(adapters, {"noise": 2, "steps": 2})
     (other,) = runs_of(adapters, {"seed": 8, "steps": 2})
@@ -186,7 +186,7 @@ def test_seed_decides_the_run(adapters):
 @ours
 @task("training_loop")
 def test_cosine_ends_with_the_run(adapters):
-    """Without cosine_cycle_iters, the learning rate reaches its minimum in the last step."""
+    """If cosine_cycle_iters is None, the learning rate reaches its minimum in the last step."""
     setting = {"steps": 4, "warmup_iters": 0, "cosine_cycle_iters": None}
     (run,) = runs_of(adapters, setting)
     expected = schedule(CONFIG | setting | {"cosine_cycle_iters": 4})
@@ -197,7 +197,7 @@ def test_cosine_ends_with_the_run(adapters):
 @ours
 @task("training_loop")
 def test_checkpoint_holds_the_updated_weights(adapters):
-    """It counts the steps done, and holds the weights after the last of them."""
+    """The checkpoint holds the number of finished steps, and the weights after the last of them."""
     done, cut = runs_of(adapters, {}, {"stop_at": 3})
     path = path_of(done)
     check_equal(done["iteration"], 3, "after a run of 3 steps, the checkpoint counts others")
@@ -210,7 +210,7 @@ def test_checkpoint_holds_the_updated_weights(adapters):
 @ours
 @task("training_loop")
 def test_resumed_run_is_the_undisturbed_one(adapters):
-    """Stopped in step 4 and resumed from the checkpoint of step 2, a run ends as without."""
+    """A run that stops in step 4 and resumes from step 2 ends as a run without a stop."""
     setting = {"steps": 5, "cosine_cycle_iters": 5, "validate_every": 1, **HELD_OUT}
     whole, _, resumed = runs_of(
         adapters, setting, {**setting, "stop_at": 4}, {**setting, "resume": True}
@@ -227,7 +227,7 @@ def test_resumed_run_is_the_undisturbed_one(adapters):
 @ours
 @task("training_loop")
 def test_finished_run_is_not_trained_again(adapters):
-    """Resuming a finished run returns its measurements and trains nothing."""
+    """Resuming a finished run returns its measurements and takes no step."""
     whole, again = runs_of(adapters, {"steps": 2}, {"steps": 2, "resume": True})
     check_equal(len(batches_of(again)), 0, "resumed after its last step, a run takes further steps")
     check_equal(again["csv"], whole["csv"], "resuming a finished run changes metrics.csv")
@@ -239,7 +239,7 @@ def test_finished_run_is_not_trained_again(adapters):
 @ours
 @task("training_loop")
 def test_new_run_replaces_an_old_one(adapters):
-    """Begun without resume, and stopped before its first checkpoint, a run keeps nothing of it."""
+    """A run that begins without `resume` keeps nothing of an old run in the same folder."""
     (whole,) = runs_of(adapters, {})
     _, cut, resumed = runs_of(adapters, {"seed": 3, "steps": 2}, {"stop_at": 2}, {"resume": True})
     what = "begun in the folder of an old one and stopped in step 2, a run"
@@ -251,7 +251,7 @@ def test_new_run_replaces_an_old_one(adapters):
 @ours
 @task("training_loop")
 def test_validation_on_held_out_tokens(adapters):
-    """The loss of the last tokens, after the update; they are not trained on."""
+    """The validation loss is that of held-out tokens after the update; no step trains on them."""
     (run,) = runs_of(adapters, {"validation_tokens": 6, "steps": 5})
     held_out = IDS[-6:]
     trained = batches_of(run)
@@ -283,7 +283,7 @@ def test_validation_on_held_out_tokens(adapters):
 @ours
 @task("training_loop")
 def test_validation_leaves_training_alone(adapters):
-    """With or without validation the steps are the same, and every validation uses one sample."""
+    """Validation does not change the training steps, and every validation uses the same batches."""
     with_it, without = runs_of(adapters, {"validate_every": 1, **HELD_OUT}, {"tokens": 40})
     why = "with a validation in between, the next batches are others"
     check_same_batches(batches_of(with_it), batches_of(without), why)
@@ -297,7 +297,7 @@ def test_validation_leaves_training_alone(adapters):
 @ours
 @task("training_loop")
 def test_file_of_metrics(adapters):
-    """metrics.csv has a line for each logged step, with every digit of what is returned."""
+    """metrics.csv has one line for each logged step, with all digits of the returned values."""
     setting = {"steps": 5, "log_every": 3, "validate_every": 2, **HELD_OUT}
     (run,) = runs_of(adapters, setting)
     logged = sorted(run["metrics"])
@@ -318,7 +318,7 @@ def test_file_of_metrics(adapters):
 @ours
 @task("training_loop")
 def test_memory_mapped_data(adapters):
-    """A memory-mapped file of 16-bit integers trains as the same ids in memory do."""
+    """Training on a memory-mapped file of 16-bit ids equals training on the same ids in memory."""
     (plain,) = runs_of(adapters, {"steps": 2, **HELD_OUT})
     mapped = Array(IDS, "uint16", mapped=True)
     (run,) = runs_of(adapters, {"steps": 2, **HELD_OUT}, ids=mapped)
@@ -330,7 +330,7 @@ def test_memory_mapped_data(adapters):
 @ours
 @task("training_loop")
 def test_configurations_that_are_refused(adapters):
-    """A field that is unknown, missing, of another type or senseless, and too little data."""
+    """A field that is unknown, missing or invalid is an error, and so is too little data."""
 
     def refused(why, config, ids=IDS):
         arguments = {"token_ids": Array(ids, "int64"), "config": config}
@@ -350,7 +350,7 @@ def test_configurations_that_are_refused(adapters):
 @ours
 @task("training_loop")
 def test_program(adapters):
-    """`python -m cs336_basics.train --config FILE` trains as a TOML or JSON file says."""
+    """`python -m cs336_basics.train --config FILE` reads its settings from TOML or JSON."""
     setting = {"steps": 2, **HELD_OUT}
     (run,) = runs_of(adapters, setting)
 

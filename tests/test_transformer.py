@@ -1,4 +1,4 @@
-"""The block and the language model."""
+"""The Transformer block and the language model."""
 
 import torch
 
@@ -47,7 +47,7 @@ LM_SHAPES = {
 
 
 def block_arguments(draw):
-    """Arguments of `run_transformer_block`."""
+    """Draw arguments of `run_transformer_block`."""
     return {
         **BLOCK_SIZES,
         "weights": draw.weights(BLOCK_SHAPES),
@@ -56,7 +56,7 @@ def block_arguments(draw):
 
 
 def lm_arguments(draw):
-    """Arguments of `run_transformer_lm`."""
+    """Draw arguments of `run_transformer_lm`."""
     return {
         **LM_SIZES,
         "weights": draw.weights(LM_SHAPES),
@@ -66,19 +66,19 @@ def lm_arguments(draw):
 
 @task("transformer_block")
 def test_block_matches_saved_tensors(adapters, cases):
-    """Norms come first, and each half is added to the stream it read from."""
+    """The answer is y = x + attn(ln1(x)), then y + ffn(ln2(y))."""
     cases.check(adapters.run_transformer_block)
 
 
 @task("transformer_block")
 def test_block_of_small_features(adapters, cases):
-    """Both norms use an eps of 1e-5: features of size 1e-3 show it."""
+    """Both norms use an eps of 1e-5."""
     cases.check(adapters.run_transformer_block)
 
 
 @task("transformer_block")
 def test_block_without_sublayers_is_identity(adapters, draw):
-    """When both halves write zeros, the residual stream passes through untouched."""
+    """If both sublayers add zeros, the output of the block is its input."""
     arguments = block_arguments(draw)
     weights = dict(arguments["weights"])
     for name in ("attn.output_proj.weight", "ffn.w2.weight"):
@@ -90,7 +90,7 @@ def test_block_without_sublayers_is_identity(adapters, draw):
 @ours
 @task("transformer_block")
 def test_block_passes_gradients_along(adapters, draw):
-    """When both halves write zeros, the gradient too passes along the stream untouched."""
+    """If both sublayers add zeros, the gradient of the input is the cotangent."""
     arguments, cotangent = block_arguments(draw), draw.normal(3, 6, 8)
     weights = dict(arguments["weights"])
     for name in ("attn.output_proj.weight", "ffn.w2.weight"):
@@ -114,7 +114,7 @@ def test_block_refuses_long_sequences(adapters, draw):
 @ours
 @task("transformer_block")
 def test_block_starts_random(adapters):
-    """The weights start as their own layers draw them."""
+    """The initial weights are drawn by the layers of the block."""
     sizes = {**BLOCK_SIZES, "d_model": 96, "d_ff": 64}
     seen = adapters.probe("module", symbol=BLOCK, arguments=sizes, seed=5)
     check_truncated_normal(value_of(seen, "attn.v_proj.weight"), (2 / 192) ** 0.5)
@@ -123,7 +123,7 @@ def test_block_starts_random(adapters):
 
 @task("transformer_block")
 def test_block_is_causal(adapters, draw):
-    """Changing token 3 leaves the answers before it alone."""
+    """A change of token 3 does not change the answers for earlier tokens."""
     arguments = block_arguments(draw)
     before = adapters.run_transformer_block(**arguments)
     check(getattr(before, "shape", None) == (3, 6, 8), "the shape is not that of the input")
@@ -135,7 +135,7 @@ def test_block_is_causal(adapters, draw):
 
 @task("transformer_block")
 def test_block_of_each_item(adapters, draw):
-    """The items of a batch don't see each other."""
+    """The answer for one item of a batch does not depend on the other items."""
     arguments = block_arguments(draw)
     together = adapters.run_transformer_block(**arguments)
     check(getattr(together, "shape", None) == (3, 6, 8), "the shape is not that of the input")
@@ -148,7 +148,7 @@ def test_block_of_each_item(adapters, draw):
 
 @task("transformer_block")
 def test_block_memory(adapters, draw):
-    """Inputs that are not contiguous give the same answer, inputs stay, and two calls agree."""
+    """The memory layout does not change the answer, inputs do not change, and two calls agree."""
     arguments = block_arguments(draw)
     check_memory(adapters.run_transformer_block, arguments, "in_features")
 
@@ -156,7 +156,7 @@ def test_block_memory(adapters, draw):
 @ours
 @task("transformer_block")
 def test_block_module(adapters, draw):
-    """Parameters bear the names of the weights, nothing else is saved, gradients reach all."""
+    """The parameters have the documented names, nothing else is saved, gradients reach all."""
     seen = adapters.probe(
         "module",
         symbol=BLOCK,
@@ -171,7 +171,7 @@ def test_block_module(adapters, draw):
 @ours
 @task("transformer_block")
 def test_block_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed on to every part, and a bfloat16 stream stays one."""
+    """`device` and `dtype` reach every submodule, and bfloat16 inputs give a bfloat16 output."""
     seen = adapters.probe(
         "module", symbol=BLOCK, arguments=BLOCK_SIZES, device="meta", dtype="bfloat16"
     )
@@ -188,7 +188,7 @@ def test_block_device_and_dtype(adapters, draw):
 @ours
 @task("transformer_block")
 def test_block_of_any_leading_axes(adapters, draw):
-    """A single sequence, or two leading axes, as well as a batch."""
+    """The input may be a single sequence, a batch, or have two leading axes."""
     weights, x = draw.weights(BLOCK_SHAPES), draw.normal(2, 3, 5, 8)
 
     def run(inputs):
@@ -208,25 +208,25 @@ def test_block_of_any_leading_axes(adapters, draw):
 
 @task("transformer_lm")
 def test_lm_matches_saved_tensors(adapters, cases):
-    """Embedding, blocks with their own weights, final norm, untied head: logits come out."""
+    """The logits are right: embedding, blocks with their own weights, final norm, untied head."""
     cases.check(adapters.run_transformer_lm)
 
 
 @task("transformer_lm")
 def test_lm_of_a_small_stream(adapters, cases):
-    """The final norm uses an eps of 1e-5: a stream of size 1e-3 shows it."""
+    """The final norm uses an eps of 1e-5."""
     cases.check(adapters.run_transformer_lm)
 
 
 @task("transformer_lm")
 def test_lm_lengths(adapters, cases):
-    """From one token to the whole context."""
+    """Sequences may have any length, from one token to context_length."""
     cases.check(adapters.run_transformer_lm)
 
 
 @task("transformer_lm")
 def test_lm_is_causal(adapters, draw):
-    """Changing token 3 leaves the logits before it alone, and changes its own."""
+    """A change of token 3 changes its own logits, and not those of earlier tokens."""
     arguments = lm_arguments(draw)
     before = adapters.run_transformer_lm(**arguments)
     check(getattr(before, "shape", None) == (2, 6, 11), "the shape is not (batch, seq, vocab_size)")
@@ -242,7 +242,7 @@ def test_lm_is_causal(adapters, draw):
 
 @task("transformer_lm")
 def test_lm_memory(adapters, draw):
-    """The ids and weights stay as they were, and two calls agree."""
+    """Ids and weights do not change, and two calls agree."""
     arguments = lm_arguments(draw)
     check_memory(adapters.run_transformer_lm, arguments)
 
@@ -250,14 +250,14 @@ def test_lm_memory(adapters, draw):
 @ours
 @task("transformer_lm")
 def test_lm_of_each_item(adapters, draw):
-    """The items of a batch don't see each other, and a single sequence needs no batch."""
+    """The answer for a sequence is the same alone, without a batch axis, as in a batch."""
     check_rows_alone(adapters.run_transformer_lm, lm_arguments(draw), "in_indices")
 
 
 @ours
 @task("transformer_lm")
 def test_lm_refuses_what_it_does_not_know(adapters, draw):
-    """A token beyond the vocabulary, or a sequence beyond the context, is an error."""
+    """An id outside the vocabulary, or a sequence longer than context_length, is an error."""
     arguments = lm_arguments(draw)
     unknown = {**arguments, "in_indices": torch.tensor([[0, 11]])}
     adapters.run_transformer_lm.error("vocab_size is 11 and an id is 11", **unknown)
@@ -270,7 +270,7 @@ def test_lm_refuses_what_it_does_not_know(adapters, draw):
 @ours
 @task("transformer_lm")
 def test_lm_module(adapters, draw):
-    """Parameters bear the names of the weights, nothing else is saved, gradients reach all."""
+    """The parameters have the documented names, nothing else is saved, gradients reach all."""
     seen = adapters.probe(
         "module",
         symbol=LM,
@@ -285,7 +285,7 @@ def test_lm_module(adapters, draw):
 @ours
 @task("transformer_lm")
 def test_lm_starts_random(adapters):
-    """The weights start as their own layers draw them: embedding, head and blocks."""
+    """The initial weights are drawn by the layers: embedding, head and blocks."""
     sizes = {**LM_SIZES, "d_model": 96, "d_ff": 64, "vocab_size": 100, "num_layers": 1}
     seen = adapters.probe("module", symbol=LM, arguments=sizes, seed=6)
     check_truncated_normal(value_of(seen, "token_embeddings.weight"), 1.0)
@@ -296,7 +296,7 @@ def test_lm_starts_random(adapters):
 @ours
 @task("transformer_lm")
 def test_lm_layers_start_unlike(adapters):
-    """Every layer draws its own weights, and the head is not the embedding."""
+    """Every layer draws its own weights, and the head does not share those of the embedding."""
     seen = adapters.probe("module", symbol=LM, arguments=LM_SIZES)
     first, second = (value_of(seen, f"layers.{i}.ffn.w1.weight") for i in (0, 1))
     check(not torch.equal(first, second), "all layers start with the same weights")
@@ -307,7 +307,7 @@ def test_lm_layers_start_unlike(adapters):
 @ours
 @task("transformer_lm")
 def test_lm_device_and_dtype(adapters, draw):
-    """`device` and `dtype` are passed all the way down; a bfloat16 model gives bfloat16 logits."""
+    """`device` and `dtype` reach every submodule, and a bfloat16 model gives bfloat16 logits."""
     seen = adapters.probe("module", symbol=LM, arguments=LM_SIZES, device="meta", dtype="bfloat16")
     check_placed(seen["parameters"], device="meta", dtype="bfloat16")
     check_placed(seen["buffers"], device="meta")
