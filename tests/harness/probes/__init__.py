@@ -1,8 +1,8 @@
 """Probes: functions from plain data to plain data that drive a submission's own objects.
 
-A probe runs on the submission's side of the bridge and returns observations, never a verdict.
-This package is loaded before the submission, and knows nothing of the tests. A probe that drives
-what only the adapters offer takes their module as a first parameter, called `adapters`.
+A probe runs in the process of the submission. It returns observations; a test judges them. This
+package is imported before the submission, and it does not import the tests. A probe that needs the
+adapters takes their module as its first parameter, called `adapters`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,13 @@ PROBES: dict[str, Callable[..., Plain]] = {
 
 
 def run_probe(name: str, adapters: Any, arguments: Mapping[str, Plain]) -> Plain:
-    """Run a probe on what is built from `arguments`, beside the submission."""
+    """Run a probe in the process of the submission.
+
+    Args:
+        name: the name of the probe.
+        adapters: the adapters of the submission, for a probe that needs them.
+        arguments: the keyword arguments of the probe, with all recipes built.
+    """
     probe = PROBES[name]
     if "adapters" in inspect.signature(probe).parameters:
         return probe(adapters, **arguments)

@@ -1,4 +1,4 @@
-"""Probes of checkpoints: a run that stops, is saved, and goes on in another model."""
+"""Probes of checkpoints: a run is stopped, saved, and continued with another model."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.harness.recipes import scratch_file
 
 
 class _Momentum(Optimizer):
-    """Steps along a decaying mean of gradients, smaller from step to step.
+    """An optimizer that steps along a decaying mean of gradients; its steps become smaller.
 
-    PyTorch's own optimizers import its compiler at their first step, which takes a second.
+    PyTorch's own optimizers import the compiler at their first step, which takes a second.
     """
 
     def __init__(self, params: Any, lr: float = 0.1, momentum: float = 0.9) -> None:
@@ -47,14 +47,14 @@ class _Momentum(Optimizer):
 def resumed_run(
     adapters: ModuleType, place: str, iteration: int, *, dtype: str = "float32", stop: int = 3
 ) -> dict[str, Plain]:
-    """Train, save, and go on; and load what was saved into another model, and go on with that.
+    """Train and save a model, load the checkpoint into another model, and train both further.
 
     Args:
-        adapters: the submission's.
-        place: what the checkpoint is written to: `path`, `pathlib`, `file` or `memory`.
-        iteration: the number to save with it.
+        adapters: the adapters of the submission.
+        place: the target of the checkpoint: `path`, `pathlib`, `file` or `memory`.
+        iteration: the number to save.
         dtype: the dtype of the model.
-        stop: number of steps before the checkpoint; as many follow.
+        stop: the number of steps before the checkpoint, and after it.
     """
     model = _model(0, dtype)
     optimizer = _Momentum(model.parameters())
@@ -79,12 +79,12 @@ def resumed_run(
 
 
 def refused_load(adapters: ModuleType, kind: str) -> dict[str, Plain]:
-    """Load a checkpoint into a model or optimizer that it doesn't fit.
+    """Load a checkpoint into a model or optimizer that it does not fit.
 
     Args:
-        adapters: the submission's.
-        kind: `wider`, `deeper`, `shallower` or `renamed` than the saved model, or `groups`: the
-            same model with an optimizer of two groups.
+        adapters: the adapters of the submission.
+        kind: how the other model differs from the saved one: `wider`, `deeper`, `shallower` or
+            `renamed`. With `groups` the model is the same, and the optimizer has two groups.
     """
     model = _model(0)
     optimizer = _Momentum(model.parameters())
@@ -109,16 +109,18 @@ def refused_load(adapters: ModuleType, kind: str) -> dict[str, Plain]:
 
 
 def wrapped(adapters: ModuleType, wrapper: str) -> list[str]:
-    """Save from a wrapped model and load into a bare one, and the other way round.
+    """Save a wrapped model and load into a bare one, and the other way round.
+
+    Both wrappers are imitated, since the real `DistributedDataParallel` needs processes, and the
+    real `torch.compile` takes a second. A submission that checks for the real type of a compiled
+    model has imported the compiler. If the imitation fails then, the real wrapper is used.
 
     Args:
-        adapters: the submission's.
-        wrapper: `DistributedDataParallel` or `torch.compile`; both come as stand-ins, since one
-            needs processes and the other a second. Code that goes by the real type of the second
-            has imported the compiler, and then the real one is tried, too.
+        adapters: the adapters of the submission.
+        wrapper: `DistributedDataParallel` or `torch.compile`.
 
     Returns:
-        of `saved from` and `loaded into` those that fail.
+        the directions that fail: `saved from`, `loaded into`, both or none.
     """
     if wrapper == "DistributedDataParallel":
         return _through(adapters, _Distributed)
@@ -130,7 +132,10 @@ def wrapped(adapters: ModuleType, wrapper: str) -> list[str]:
 
 
 def loading_code(adapters: ModuleType) -> dict[str, Plain]:
-    """Read a file that the submission wrote, without objects; then have it load one with code."""
+    """Check that a checkpoint holds only tensors; then let the submission load one with code.
+
+    The result reports other objects in the file, and whether the code ran.
+    """
     model = _model(0)
     optimizer = _Momentum(model.parameters())
     _train(model, optimizer, range(1))
@@ -155,9 +160,9 @@ def loading_code(adapters: ModuleType) -> dict[str, Plain]:
 
 
 def replacing(adapters: ModuleType) -> dict[str, Plain]:
-    """Save over a checkpoint, once with success and once with an error on the way.
+    """Save over an old checkpoint, once with success and once with an error in the middle.
 
-    A second name (a hard link) for the old file tells whether its bytes were written over.
+    A hard link to the old file shows whether its bytes were overwritten.
     """
     model = _model(0)
     optimizer = _Momentum(model.parameters())
@@ -169,7 +174,7 @@ def replacing(adapters: ModuleType) -> dict[str, Plain]:
     old = file.read_bytes()
     try:
         os.link(file, second)
-    except OSError:  # a file system without links
+    except OSError:  # the file system has no hard links
         second.write_bytes(old)
     adapters.run_save_checkpoint(model, optimizer, 2, str(file))
     replaced, others = second.read_bytes() == old, [p.name for p in folder.iterdir()]
@@ -178,14 +183,14 @@ def replacing(adapters: ModuleType) -> dict[str, Plain]:
     kept = True
     try:
         adapters.run_save_checkpoint(model, optimizer, 3, str(file))
-    except Exception:  # noqa: BLE001 - what was made to fail has failed
+    except Exception:  # noqa: BLE001 - saving `_Broken` must fail
         kept = file.exists() and file.read_bytes() == new
     extra = sorted(set(others) - {"run.pt", "old.pt"})
     return {"old_bytes_kept": replaced, "kept": kept, "left_over": extra}
 
 
 class _Broken(Tensor):
-    """A tensor that can't be written."""
+    """A tensor that can't be saved."""
 
     def __reduce_ex__(self, _: Any) -> Any:
         raise RuntimeError("no space left on the device")
@@ -202,7 +207,7 @@ class _Trap:
 
 
 class _Distributed(nn.parallel.DistributedDataParallel):
-    """What code sees of a model in DistributedDataParallel: its type, `module`, the names."""
+    """Imitates a model in DistributedDataParallel: its type, `module`, and the parameter names."""
 
     def __init__(self, module: nn.Module) -> None:
         nn.Module.__init__(self)
@@ -210,7 +215,7 @@ class _Distributed(nn.parallel.DistributedDataParallel):
 
 
 class _Compiled(nn.Module):
-    """What code sees of a model from torch.compile: `_orig_mod`, the names, the model's methods."""
+    """Imitates a compiled model: `_orig_mod`, the parameter names, and the model's methods."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -234,7 +239,7 @@ def _through(adapters: ModuleType, wrap: Callable[[nn.Module], nn.Module]) -> li
             adapters.run_load_checkpoint(file, inner(other), _Momentum(other.parameters()))
         except NotImplementedError:
             raise
-        except Exception:  # noqa: BLE001 - whatever it is, the weights don't come through
+        except Exception:  # noqa: BLE001 - any error means that the weights are not transferred
             failed.append(direction)
             continue
         weights = [_joined(m.state_dict().values()) for m in (model, other)]
@@ -244,7 +249,7 @@ def _through(adapters: ModuleType, wrap: Callable[[nn.Module], nn.Module]) -> li
 
 
 def _model(seed: int, dtype: str = "float32", width: int = 4) -> nn.Sequential:
-    """A model with parameters and buffers; the buffers change as it trains."""
+    """Make a model with parameters and buffers; training changes the buffers."""
     layers = [nn.Linear(3, width), nn.BatchNorm1d(width), nn.Tanh(), nn.Linear(width, 2)]
     return _seeded(nn.Sequential(*layers), seed).to(getattr(torch, dtype))
 
@@ -278,7 +283,7 @@ def _train(model: nn.Module, optimizer: Optimizer, steps: Sequence[int]) -> None
 
 
 def _state(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
-    """Everything that training depends on, each part as one vector."""
+    """Return the state of the model and that of the optimizer, each as one vector."""
     moments = [value for state in optimizer.state.values() for value in state.values()]
     return {"model": _joined(model.state_dict().values()), "optimizer": _joined(moments)}
 
@@ -291,7 +296,7 @@ def _joined(values: Any) -> Tensor:
 
 @contextmanager
 def _writable(place: str) -> Iterator[tuple[Any, Callable[[], Any]]]:
-    """Give what to write to, and a function that gives what to read from."""
+    """Yield the target to write to, and a function that returns the source to read from."""
     file = scratch_file(".pt")
     if place in ("path", "pathlib"):
         yield (str(file) if place == "path" else Path(file)), lambda: str(file)

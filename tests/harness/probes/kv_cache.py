@@ -1,4 +1,4 @@
-"""Probes of a key/value cache: by itself, and in the hands of a model."""
+"""Probes of a key/value cache: on its own, and used by a model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.harness.probes.symbols import resolve
 def cache_steps(
     symbol: str, max_seq_len: int, steps: Sequence[tuple[Tensor, Tensor] | None]
 ) -> list[dict[str, Plain]]:
-    """Append to a cache, or reset it where a step is None, and tell what comes back each time.
+    """Append to a cache at each step, and describe the results.
 
     Args:
         symbol: the class of the cache, as `package.module:Name`.
         max_seq_len: its only argument.
-        steps: keys and values to append.
+        steps: the keys and values to append; None resets the cache.
     """
     cache = resolve(symbol)(max_seq_len)
     seen: list[dict[str, Plain]] = []
@@ -45,13 +45,13 @@ def cached_logits(
     arguments: Mapping[str, Plain],
     texts: Sequence[Tensor],
 ) -> list[dict[str, Plain]]:
-    """Ask for the logits after one text after the other, and tell what the model was shown.
+    """Compute the next logits of several texts, and record the ids that the model got.
 
     Args:
-        symbol: the function that turns a model into one for decoding.
+        symbol: the function that turns a model into `next_logits` with a cache.
         model: the class of the trunk, and that of the whole model, which takes a trunk.
-        arguments: the trunk's.
-        texts: ids.
+        arguments: the keyword arguments of the trunk.
+        texts: the ids of each text.
     """
     torch.default_generator.manual_seed(0)
     trunk = resolve(model[0])(**arguments)

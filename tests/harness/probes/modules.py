@@ -1,4 +1,4 @@
-"""Probes of modules: construct one, call it, differentiate it, and tell what was seen."""
+"""Probes of modules: construct a module, call it, differentiate it, and describe the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.harness.probes.symbols import resolve
 
 
 def written(symbols: Sequence[str]) -> bool:
-    """Tell whether no function or method of `symbols` is still a stub."""
+    """Return whether no function or method of `symbols` is still a stub."""
     return not any(_is_stub(f) for symbol in symbols for f in _functions(resolve(symbol)))
 
 
@@ -41,18 +41,18 @@ def module(
 
     Args:
         symbol: the class, as `package.module:Name`.
-        arguments: keyword arguments of its constructor.
-        dtype: name of the dtype to construct it with, such as `bfloat16`.
-        device: name of the device to construct it on, such as `meta`.
-        seed: of torch's generator on the CPU, set before the construction.
+        arguments: the keyword arguments of its constructor.
+        dtype: the name of the constructor's dtype, such as `bfloat16`.
+        device: the name of the constructor's device, such as `meta`.
+        seed: the seed of torch's generator on the CPU, set before the construction.
         weights: a state dict to load (strictly) after the construction.
-        training: the mode to put the module in.
-        warm_up: positional arguments of a call before the one that is observed.
-        inputs: positional arguments of one call.
+        training: whether the module is in training mode.
+        warm_up: the positional arguments of a call before the observed one.
+        inputs: the positional arguments of the observed call.
         cotangent: the gradient of a loss with respect to the output of that call.
-        watched: tell which operations would mix devices on a GPU.
+        watched: report the operations that would mix devices on a GPU.
         around: a class that takes the module as its only argument, and is probed in its place.
-        part: of an output that is a tuple, the tensor that the cotangent belongs to.
+        part: the index of the tensor that the cotangent belongs to, if the output is a tuple.
     """
     extra: dict[str, Any] = {} if dtype is None else {"dtype": getattr(torch, dtype)}
     if device is not None:
@@ -104,5 +104,5 @@ def _functions(found: Any) -> list[FunctionType]:
 
 
 def _is_stub(function: FunctionType) -> bool:
-    """A stub does nothing but raise NotImplementedError, so that is the only name it uses."""
+    """Return whether a function is a stub: NotImplementedError is the only name that it uses."""
     return function.__code__.co_names == ("NotImplementedError",)

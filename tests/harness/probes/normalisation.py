@@ -1,4 +1,4 @@
-"""A probe of BatchNorm, which remembers what it has seen."""
+"""A probe of BatchNorm, whose running statistics change with each batch."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.harness.probes.symbols import resolve
 def batch_norm_run(
     symbol: str, arguments: Mapping[str, Plain], batches: Sequence[Tensor], evaluated: Tensor
 ) -> dict[str, Plain]:
-    """Show a fresh BatchNorm some batches in training, then one in evaluation, then train again.
+    """Call a new BatchNorm in training mode, then in evaluation mode, then in training mode again.
 
     Args:
         symbol: the class, as `package.module:Name`.
-        arguments: keyword arguments of its constructor.
-        batches: the batches of training, in order; gradients are asked for.
+        arguments: the keyword arguments of its constructor.
+        batches: the batches of training, in order; they require gradients.
         evaluated: the batch that follows in evaluation mode, and then in training mode.
     """
     norm = resolve(symbol)(**arguments)

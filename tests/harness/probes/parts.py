@@ -1,4 +1,4 @@
-"""Probes of adapters that return several tensors: one of them at a time."""
+"""Probes of adapters that return a tuple of tensors; a probe returns one of these."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tests.harness.plain import Plain, plain
 
 
 def part(adapters: ModuleType, adapter: str, index: int, **arguments: Plain) -> Plain:
-    """What an adapter returns at `index` of its tuple.
+    """Call an adapter and return the item at `index` of its tuple.
 
     Raises:
-        TypeError: it returns no tuple.
+        TypeError: the adapter returned no tuple, or a shorter one.
     """
     answer = getattr(adapters, adapter)(**arguments)
     if not isinstance(answer, tuple | list) or len(answer) <= index:
@@ -25,7 +25,7 @@ def part(adapters: ModuleType, adapter: str, index: int, **arguments: Plain) -> 
 def part_gradient(
     adapters: ModuleType, adapter: str, index: int, wrt: str, cotangent: Tensor, **arguments: Plain
 ) -> Tensor | None:
-    """The gradient that reaches the argument `wrt` from the tensor at `index`, if one does."""
+    """Return the gradient of the argument `wrt` from the tensor at `index`; None if none flows."""
     leaf = arguments[wrt].requires_grad_()
     output = getattr(adapters, adapter)(**arguments)[index]
     if not output.requires_grad:

@@ -1,4 +1,4 @@
-"""Names in a submission, as `package.module:Name`."""
+"""Import of names of a submission, which are written as `package.module:Name`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.harness.bridge import Missing
 
 
 def resolve(symbol: str) -> Any:
-    """Import what `package.module:Name` names.
+    """Import the object that `package.module:Name` names.
 
     Raises:
         Missing: the submission has no such module or name.

@@ -1,10 +1,11 @@
 """Probes for the tokenizer and its training.
 
-Vocabularies are described shortly, so that saved cases stay small: the tokens of `first`, the 256
-single bytes, what the merges make, and the tokens of `last`, numbered from zero in this order.
+A vocabulary has a short description, so that saved cases stay small. It consists of the tokens of
+`first`, the 256 single bytes, the tokens that the merges make, and the tokens of `last`, numbered
+from zero in this order.
 
-What counts lines or memory can only be measured inside the submission's process, where a
-dishonest submission could forge it.
+Executed lines and memory can be counted only inside the process of the submission. A dishonest
+submission could falsify these counts.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ def bpe_training(
     special_tokens: Sequence[str] = (),
     options: dict[str, Plain] | None = None,
 ) -> dict[str, Plain]:
-    """Train on a file: the merges in order, the tokens sorted, and the range and number of ids.
+    """Train on a file; return the merges in order, the sorted tokens, and the range of the ids.
 
     Args:
-        adapters: the submission's.
-        input_path: the file.
-        vocab_size: number of tokens.
-        special_tokens: for the training.
+        adapters: the adapters of the submission.
+        input_path: the path of the file.
+        vocab_size: the number of tokens.
+        special_tokens: the special tokens.
         options: further keyword arguments, such as the number of processes.
     """
     vocab, merges = adapters.run_train_bpe(
@@ -77,7 +78,7 @@ def bpe_pieces(
     last: Sequence[bytes] = (),
     special_tokens: Sequence[str] | None = None,
 ) -> list[list[int]]:
-    """Encode some texts that come in pieces, with one tokenizer."""
+    """Encode some texts with `encode_iterable` of one tokenizer; each text is a list of pieces."""
     tokenizer = _tokenizer(adapters, merges, first, last, special_tokens)
     return [_ints(tokenizer.encode_iterable(iter(pieces))) for pieces in texts]
 
@@ -98,7 +99,7 @@ def bpe_decoding(
 def bpe_decoding_error(
     adapters: ModuleType, ids: Sequence[int], merges: Sequence[Pair]
 ) -> str | None:
-    """The name of the exception that decoding raises; None if it answers."""
+    """Return the name of the exception that decoding raises; None if it raises none."""
     tokenizer = _tokenizer(adapters, merges)
     try:
         tokenizer.decode(list(ids))
@@ -110,7 +111,7 @@ def bpe_decoding_error(
 def bpe_arguments_after(
     adapters: ModuleType, text: str, merges: Sequence[Pair], special_tokens: Sequence[str]
 ) -> dict[str, Plain]:
-    """What the caller's vocabulary, merges and special tokens are once a text was encoded."""
+    """Return the caller's vocabulary, merges and special tokens, after a text was encoded."""
     vocab, pairs, specials = vocabulary(merges), list(merges), list(special_tokens)
     tokenizer = adapters.get_tokenizer(vocab, pairs, specials)
     tokenizer.decode(tokenizer.encode(text))
@@ -120,9 +121,9 @@ def bpe_arguments_after(
 def bpe_pulls(
     adapters: ModuleType, pieces: Sequence[str], merges: Sequence[Pair], special_tokens: list[str]
 ) -> dict[str, int]:
-    """How many pieces `encode_iterable` has taken when it is made, and when it gives its first id.
+    """Count the pieces that `encode_iterable` has read before its first id, and after it.
 
-    It may be an iterable or an iterator.
+    The result of `encode_iterable` may be an iterable or an iterator.
     """
     taken = 0
 
@@ -142,9 +143,9 @@ def bpe_pulls(
 def bpe_memory(
     adapters: ModuleType, piece: str, times: int, merges: Sequence[Pair], special_tokens: list[str]
 ) -> int:
-    """The most bytes that were in use while a piece was encoded `times` times over, id by id."""
+    """Return the peak memory, in bytes, of encoding `times` copies of a piece, id by id."""
     tokenizer = _tokenizer(adapters, merges, (), (), special_tokens)
-    tokenizer.encode(piece)  # what is remembered from text to text is not counted
+    tokenizer.encode(piece)  # fills the tokenizer's own caches, which are not counted
     tracemalloc.start()
     try:
         for _ in tokenizer.encode_iterable(piece for _ in range(times)):
@@ -157,7 +158,7 @@ def bpe_memory(
 def bpe_training_work(
     adapters: ModuleType, input_path: str, vocab_sizes: Sequence[int]
 ) -> list[int]:
-    """How many lines of Python run while a tokenizer of each size is trained on one file."""
+    """Count the lines of Python that run in the training of a tokenizer, for each size."""
 
     def train(vocab_size: int) -> object:
         return adapters.run_train_bpe(
@@ -170,13 +171,13 @@ def bpe_training_work(
 def bpe_encoding_work(
     adapters: ModuleType, texts: Sequence[str], merges: Sequence[Pair], *, by_letter: bool = False
 ) -> list[int]:
-    """How many lines of Python run while each text is encoded by a tokenizer of its own.
+    """Count the lines of Python that run while a text is encoded, for each text.
 
     Args:
-        adapters: the submission's.
-        texts: the texts.
-        merges: of the tokenizers.
-        by_letter: give the text to `encode_iterable`, one character at a time.
+        adapters: the adapters of the submission.
+        texts: the texts; each is encoded by a new tokenizer.
+        merges: the merges of the tokenizers.
+        by_letter: pass the text to `encode_iterable`, one character at a time.
     """
 
     def encode(tokenizer: Any, text: str) -> object:
@@ -192,14 +193,14 @@ def bpe_files(
     merges: Sequence[Pair],
     special_tokens: list[str],
 ) -> dict[str, Plain]:
-    """Write a tokenizer to a file, read it again, and encode with both.
+    """Write a tokenizer to a file, read it again, and encode texts with both.
 
     Args:
         symbol: the class, as `package.module:Name`.
-        methods: names of the method that writes and the one that reads.
-        texts: what to encode.
-        merges: of the tokenizer.
-        special_tokens: of the tokenizer; its vocabulary lacks them.
+        methods: the names of the method that writes and of the one that reads.
+        texts: the texts.
+        merges: the merges of the tokenizer.
+        special_tokens: the special tokens of the tokenizer; its vocabulary does not contain them.
     """
     kind = resolve(symbol)
     before = kind(vocabulary(merges), list(merges), special_tokens)
@@ -215,7 +216,7 @@ def bpe_files(
 
 
 def bpe_reading(symbol: str, method: str, path: str, texts: Sequence[str]) -> list[list[int]]:
-    """Encode with a tokenizer that is read from a file."""
+    """Encode texts with a tokenizer that is read from a file."""
     tokenizer = getattr(resolve(symbol), method)(path)
     return [_ints(tokenizer.encode(text)) for text in texts]
 
@@ -223,13 +224,13 @@ def bpe_reading(symbol: str, method: str, path: str, texts: Sequence[str]) -> li
 def vocabulary(
     merges: Sequence[Pair], first: Sequence[bytes] = (), last: Sequence[bytes] = ()
 ) -> dict[int, bytes]:
-    """The vocabulary that is described so; a token that two merges make stands in it once."""
+    """Make the vocabulary of such a description; a token that two merges make gets one id."""
     made = dict.fromkeys(one + other for one, other in merges)
     return dict(enumerate([*first, *(bytes([i]) for i in range(256)), *made, *last]))
 
 
 def lines_run(function: Callable[..., object], *arguments: object) -> int:
-    """Count the lines of Python that a call runs, in all files: the same at every run."""
+    """Count the lines of Python that a call runs, in all files; the count is reproducible."""
     count = 0
 
     def local(_: FrameType, event: str, __: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Probes of training: an optimizer, a schedule, gradients, batches.
+"""Probes of training: the optimizer, the schedule, gradient clipping and batches.
 
-They make parameters, files and arrays of their own, and drive what the adapters hand out.
+The probes make their own parameters, files and arrays, and call the adapters with them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ Gradients = Sequence[Sequence[Tensor | None]]
 
 
 def leave_the_compiler_out() -> None:
-    """Let PyTorch's optimizers work without its compiler, whose import takes longer than a suite.
+    """Let PyTorch's optimizers work without its compiler, whose import is slower than the suite.
 
-    Their methods are kept from being compiled, which by itself imports it.
+    PyTorch decorates the methods of optimizers so that their first call imports the compiler. The
+    mark that is set here prevents this import.
     """
     for method in vars(Optimizer).values():
         inner = getattr(method, "__wrapped__", None)
@@ -36,7 +37,7 @@ def leave_the_compiler_out() -> None:
 
 
 def adamw(adapters: ModuleType, **given: Any) -> Tensor:
-    """The values of all parameters after each recorded step, `(steps, values)`; see `adamw_run`."""
+    """Return all parameters after each recorded step, `(steps, values)`; see `adamw_run`."""
     values: Tensor = adamw_run(adapters, **given)["values"]
     return values
 
@@ -53,18 +54,18 @@ def adamw_run(
     changes: Mapping[int, Settings] | None = None,
     iterator: bool = False,
 ) -> dict[str, Plain]:
-    """Take steps with the submission's AdamW, and tell what became of the parameters.
+    """Take steps with the submission's AdamW, and return the parameters and their gradients.
 
     Args:
-        adapters: the submission's.
-        parameters: their first values.
-        gradients: for each step, one for each parameter; used again from the start when they end.
-        settings: keyword arguments of the optimizer.
-        steps: how many to take; as many as there are gradients if None.
-        every: record the values after every so many steps.
-        groups: for each group the positions of its `members`, and settings of its own.
-        changes: settings that all groups are given before a step, counted from 0.
-        iterator: hand the parameters over as an iterator, not as a list.
+        adapters: the adapters of the submission.
+        parameters: the initial values of the parameters.
+        gradients: the gradients of all parameters for each step; the list is repeated if it ends.
+        settings: the keyword arguments of the optimizer.
+        steps: the number of steps; None means the number of rows of `gradients`.
+        every: the number of steps between two recorded ones.
+        groups: for each group, the indices of its `members` and its own settings.
+        changes: new settings of all groups before a step, by the number of the step, from 0.
+        iterator: pass the parameters as an iterator, not as a list.
     """
     leave_the_compiler_out()
     leaves = [nn.Parameter(p) for p in parameters]
@@ -87,7 +88,7 @@ def adamw_run(
 
 
 def adamw_closure(adapters: ModuleType, start: float, settings: Settings) -> dict[str, Plain]:
-    """Take two steps down `θ²`, with a closure that computes loss and gradient."""
+    """Minimise `θ²` for two steps, with a closure that computes the loss and the gradient."""
     leave_the_compiler_out()
     parameter = nn.Parameter(torch.tensor([start]))
     optimizer = adapters.get_adamw_cls()([parameter], **settings)
@@ -116,7 +117,10 @@ def adamw_restored(
     settings: Settings,
     stop: int,
 ) -> dict[str, Plain]:
-    """Go through with the steps, and beside it stop, hand the state to a new optimizer, go on."""
+    """Take all steps with one optimizer, and again with a new optimizer from step `stop` on.
+
+    The new optimizer loads the state of the first one.
+    """
     leave_the_compiler_out()
     ends = []
     for stops in (len(gradients), stop):
@@ -136,7 +140,7 @@ def adamw_restored(
 
 
 def adamw_refusals(adapters: ModuleType, settings: Sequence[Settings]) -> list[bool]:
-    """Whether an AdamW with each of these settings is refused with a ValueError."""
+    """Return, for each of the settings, whether AdamW refuses them with a ValueError."""
     leave_the_compiler_out()
     refused = []
     for each in settings:
@@ -149,13 +153,13 @@ def adamw_refusals(adapters: ModuleType, settings: Sequence[Settings]) -> list[b
 
 
 def schedule(adapters: ModuleType, iterations: Sequence[int], **given: Any) -> Tensor:
-    """The learning rate at each of the iterations."""
+    """Return the learning rate at each of the iterations."""
     rates = [adapters.run_get_lr_cosine_schedule(it, **given) for it in iterations]
     return torch.tensor([float(rate) for rate in rates], dtype=torch.float64)
 
 
 def clipped(adapters: ModuleType, gradients: Sequence[Tensor | None], max_l2_norm: float) -> Tensor:
-    """All gradients after clipping, one after the other."""
+    """Return all gradients after clipping, as one vector."""
     seen = clipping(adapters, gradients, max_l2_norm)
     return torch.cat([g.flatten() for g in seen["gradients"] if g is not None])
 
@@ -169,15 +173,15 @@ def clipping(
     iterator: bool = False,
     symbol: str | None = None,
 ) -> dict[str, Plain]:
-    """Give parameters these gradients, have them clipped, and tell what became of them.
+    """Clip the gradients of new parameters, and describe the gradients and parameters.
 
     Args:
-        adapters: the submission's.
-        gradients: one for each parameter.
+        adapters: the adapters of the submission.
+        gradients: one gradient for each parameter.
         max_l2_norm: the largest norm allowed.
-        frozen: positions of parameters whose `requires_grad` is False.
-        iterator: hand the parameters over as an iterator, not as a list.
-        symbol: the function to call, in place of the adapter.
+        frozen: the indices of parameters whose `requires_grad` is False.
+        iterator: pass the parameters as an iterator, not as a list.
+        symbol: the function to call instead of the adapter.
     """
     parameters = [
         nn.Parameter(torch.ones(3) if g is None else torch.ones_like(g)) for g in gradients
@@ -205,16 +209,16 @@ def batches(
     calls: int = 1,
     seed: int | None = None,
 ) -> list[dict[str, Plain]]:
-    """Draw batches; tell inputs and targets, or on `meta` their shapes, dtypes and devices.
+    """Draw batches; return inputs and targets, or on `meta` their shapes, dtypes and devices.
 
     Args:
-        adapters: the submission's.
+        adapters: the adapters of the submission.
         dataset: token ids.
-        batch_size: number of windows in a batch.
-        context_length: number of tokens in a window.
-        device: where the batch is to be put.
-        calls: how many batches to draw.
-        seed: of the generators of PyTorch, numpy and Python, set before the first.
+        batch_size: the number of windows in a batch.
+        context_length: the number of tokens in a window.
+        device: the device of the batch.
+        calls: the number of batches.
+        seed: the seed of the generators of PyTorch, numpy and Python, set before the first batch.
     """
     if seed is not None:
         torch.default_generator.manual_seed(seed)
@@ -229,12 +233,12 @@ def batches(
 def batch_memory(
     adapters: ModuleType, dataset: np.ndarray[Any, Any], batch_size: int, context_length: int
 ) -> dict[str, int]:
-    """The most memory, in bytes, that one object holds or numpy has at a time, for one batch."""
+    """Return the bytes of memory for one batch: the peak of Python and numpy, or one tensor's."""
 
     def draw() -> None:
         adapters.run_get_batch(dataset, batch_size, context_length, "cpu")
 
-    draw()  # what is imported or kept from the first call on is no part of a batch
+    draw()  # the memory of imports and caches of the first call is not counted
     tracemalloc.start()
     try:
         with _Largest(dataset) as largest:
@@ -246,7 +250,7 @@ def batch_memory(
 
 
 class _Largest(TorchFunctionMode):
-    """Notes the size of the largest tensor that is made, in memory of its own."""
+    """Records the size of the largest new tensor that does not share the dataset's memory."""
 
     def __init__(self, dataset: np.ndarray[Any, Any]) -> None:
         super().__init__()
@@ -261,7 +265,7 @@ class _Largest(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run the operation and look at what came out."""
+        """Run the operation, and record the size of its result."""
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Tensor):
             storage = result.untyped_storage()

@@ -1,4 +1,4 @@
-"""Probes of a training run: what the model was shown, and what is left behind."""
+"""Probes of a training run: they record the inputs of the model and read the written files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SIZES = (
 
 
 class _Interrupted(BaseException):
-    """Stops a run from within, as a kill would: it is no `Exception`."""
+    """Stops a run like a kill: it is not an `Exception`, so `except Exception` can't catch it."""
 
 
 def training_runs(
@@ -42,20 +42,20 @@ def training_runs(
     token_ids: np.ndarray[Any, Any],
     runs: Sequence[Mapping[str, Plain]],
 ) -> list[dict[str, Plain]]:
-    """Train one run after the other in the same new folder, and describe each.
+    """Train several runs, one after the other, in the same new folder, and describe each run.
 
     Args:
-        adapters: the submission's.
+        adapters: the adapters of the submission.
         symbol: the class of the model, as `package.module:Name`.
         token_ids: the data.
-        runs: for each its `config`; `resume`; `stop_at`, the number of the training batch at
-            which it is interrupted; `tokens`, how much of the data there is; and `noise`, the seed
-            that PyTorch's and numpy's own generators have before.
+        runs: the options of each run: `config`; `resume`; `stop_at`, the number of the training
+            batch at which the run is interrupted; `tokens`, the number of tokens of the data that
+            it gets; `noise`, the seed of PyTorch's and numpy's global generators before the run.
     """
     leave_the_compiler_out()
     folder = scratch_file("")
     folder.mkdir()
-    with contextlib.chdir(folder):  # so that no message names a folder of this run alone
+    with contextlib.chdir(folder):  # messages then name relative paths, which are always the same
         return [_run(adapters, symbol, token_ids, Path("run"), **run) for run in runs]
 
 
@@ -85,7 +85,7 @@ def _run(
 
 @contextmanager
 def _watched(model_class: type[nn.Module], stop_at: int | None) -> Iterator[list[dict[str, Plain]]]:
-    """Note every call of a model of the class."""
+    """Record every call of a model of the class; interrupt training batch `stop_at`."""
     calls: list[dict[str, Plain]] = []
     forward = model_class.forward
 
@@ -108,7 +108,7 @@ def _watched(model_class: type[nn.Module], stop_at: int | None) -> Iterator[list
 def _saved(
     adapters: ModuleType, model_class: type[nn.Module], config: Mapping[str, Plain], file: Path
 ) -> dict[str, Plain]:
-    """What the checkpoint holds, read with the submission's own function."""
+    """Read the checkpoint with the submission's own function, and describe its content."""
     if not file.exists():
         return {"iteration": None, "saved": None}
     model = _model(model_class, config)
@@ -125,18 +125,18 @@ def plain_loop(
     learning_rates: Sequence[float],
     decay_first: bool,
 ) -> dict[str, Tensor]:
-    """Train the submission's model in a plain loop of PyTorch's own functions.
+    """Train the submission's model in a plain loop of PyTorch functions.
 
     Args:
         symbol: the class of the model.
         config: the configuration of the run.
-        weights: the first weights, in one row.
-        batches: inputs and targets of every step.
-        learning_rates: of every step.
-        decay_first: whether AdamW decays before it updates.
+        weights: the initial weights, as one vector.
+        batches: the inputs and targets of every step.
+        learning_rates: the learning rate of every step.
+        decay_first: whether the weight decay comes before the update.
 
     Returns:
-        `losses` and `norms` of every step, and the last `weights`.
+        the `losses` and `norms` of every step, and the final `weights`.
     """
     model = _loaded(resolve(symbol), config, weights)
     parameters = list(model.parameters())
@@ -163,7 +163,7 @@ def plain_loop(
 def logits_of_weights(
     symbol: str, config: Mapping[str, Plain], weights: Tensor, ids: Tensor
 ) -> Tensor:
-    """Ask the submission's model for its logits, with the weights of a run."""
+    """Return the logits of the submission's model, with the weights of a run."""
     with torch.no_grad():
         logits: Tensor = _loaded(resolve(symbol), config, weights)(ids)
     return logits
@@ -172,13 +172,14 @@ def logits_of_weights(
 def training_program(
     symbol: str, token_ids: np.ndarray[Any, Any], config: Mapping[str, Plain], form: str
 ) -> dict[str, Plain]:
-    """Run the program on files in a new folder, and tell how it ended and what it left.
+    """Run the training program in a new folder; return its exit status, metrics and stderr.
 
     Args:
         symbol: the program's function, which takes the arguments of a command line.
-        token_ids: the data, written as `.npy` or, of any other `data_dtype`, as raw integers.
+        token_ids: the data; it is written as raw integers if `config` has a `data_dtype`, and
+            otherwise as `.npy`.
         config: the configuration, without paths.
-        form: `json` or `toml`.
+        form: the form of the configuration file, `json` or `toml`.
     """
     leave_the_compiler_out()
     folder = scratch_file("")
@@ -204,13 +205,13 @@ def training_program(
 
 
 def last_logits(symbol: str, context_length: int, table: Tensor, ids: Tensor) -> dict[str, Plain]:
-    """Ask for the next token's logits of a model that looks its logits up by token.
+    """Compute the next logits with a model that is a table, and record the ids that it got.
 
     Args:
-        symbol: the function that turns a model into one for decoding.
-        context_length: that of the model, which refuses longer sequences.
-        table: the logits of every token, which the model gives at each position.
-        ids: what the function is asked about.
+        symbol: the function that turns a model into `next_logits`.
+        context_length: the context length of the model, which refuses longer sequences.
+        table: the table; row i holds the logits at a position of token i.
+        ids: the argument of `next_logits`.
     """
     model = _Table(table, context_length)
     logits = resolve(symbol)(model, context_length)(ids)
@@ -246,7 +247,7 @@ def _model(model_class: type[nn.Module], config: Mapping[str, Plain]) -> nn.Modu
 def _loaded(
     model_class: type[nn.Module], config: Mapping[str, Plain], weights: Tensor
 ) -> nn.Module:
-    """A model with the weights that `_flat` has laid in one row."""
+    """Make a model with weights that come as one vector, in the order of `_flat`."""
     model = _model(model_class, config)
     parameters = list(model.parameters())
     parts = weights.split([p.numel() for p in parameters])
