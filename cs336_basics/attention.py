@@ -13,7 +13,7 @@ def scaled_dot_product_attention(
     V: Float[Tensor, "... keys d_v"],
     mask: Bool[Tensor, "... queries keys"] | None = None,
 ) -> Float[Tensor, "... queries d_v"]:
-    """Compute `softmax(Q Kᵀ / sqrt(d_k) + M) V`, with M = 0 or −∞ where `mask` is True or False.
+    """Compute `softmax(Q Kᵀ / sqrt(d_k) + M) V`; M is 0 where `mask` is True and −∞ elsewhere.
 
     True means that the query may attend to the key. Without a mask, every query attends to every
     key. The mask's leading axes broadcast against those of Q, K and V. If a query may attend to no

@@ -1,4 +1,4 @@
-"""LayerNorm: normalise every token's features to mean 0 and variance 1, then scale and shift."""
+"""LayerNorm: normalise each token over its features, then scale and shift them."""
 
 import torch
 from jaxtyping import Float

@@ -1,4 +1,4 @@
-"""BatchNorm: normalise every feature to mean 0 and variance 1 over the batch, scale and shift."""
+"""BatchNorm: normalise each feature over the batch, then scale and shift it."""
 
 import torch
 from jaxtyping import Float
