@@ -1,8 +1,8 @@
-"""The glue: each adapter runs your implementation on the weights and inputs it is given.
+"""The adapters: each one runs your implementation with the given weights and inputs.
 
-The tests reach your code through these functions and nothing else. Build your module, load the
-weights into it, call it, return what it gives; there should be nothing clever here. `...` in an
-annotation stands for any number of leading axes, also none.
+The tests call your code through these functions. An adapter builds your module, loads the weights
+into it, calls it and returns the result; it should compute nothing itself. In an annotation, `...`
+means any number of leading axes, also none.
 """
 
 import os
@@ -34,7 +34,7 @@ def run_embedding(
     weights: Float[Tensor, "vocab_size d_model"],
     token_ids: Int[Tensor, "..."],
 ) -> Float[Tensor, "... d_model"]:
-    """Look the ids up in your embedding, whose table is given."""
+    """Look up the ids in your embedding with the given table."""
     raise NotImplementedError("embedding: handout §2.2")
 
 
@@ -72,7 +72,7 @@ def run_rope(
     in_query_or_key: Float[Tensor, "... seq d_k"],
     token_positions: Int[Tensor, "... seq"],
 ) -> Float[Tensor, "... seq d_k"]:
-    """Rotate queries or keys by their positions, adjacent features being a pair."""
+    """Rotate queries or keys with your RoPE, in which adjacent features are a pair."""
     raise NotImplementedError("rope: handout §2.6")
 
 
@@ -116,7 +116,7 @@ def run_multihead_self_attention_with_rope(
     in_features: Float[Tensor, "... seq d_model"],
     token_positions: Int[Tensor, "... seq"] | None = None,
 ) -> Float[Tensor, "... seq d_model"]:
-    """The same with RoPE on queries and keys; the positions default to `0 … seq-1`."""
+    """Run your causal self-attention with RoPE; the positions default to `0 … seq-1`."""
     raise NotImplementedError("multihead_attention_rope: handout §2.10")
 
 
@@ -167,7 +167,7 @@ def run_cross_entropy(
 
 
 def get_adamw_cls() -> type[torch.optim.Optimizer]:
-    """Return your AdamW, a class: the tests call it with `lr`, `betas`, `eps`, `weight_decay`."""
+    """Return your AdamW class; the tests call it with `lr`, `betas`, `eps` and `weight_decay`."""
     raise NotImplementedError("adamw: handout §3.2")
 
 
@@ -217,10 +217,10 @@ def run_training(
     out_dir: str | os.PathLike[str],
     resume: bool = False,
 ) -> dict[int, dict[str, float]]:
-    """Make a configuration of the fields in `config`, train with it, and return what was measured.
+    """Train with the fields in `config`, and return the measurements of each logged step.
 
-    For each logged step: `train_loss`, `learning_rate`, `gradient_norm`, and `validation_loss`
-    where it was measured.
+    The measurements are `train_loss`, `learning_rate`, `gradient_norm` and, at some steps,
+    `validation_loss`.
     """
     raise NotImplementedError("training_loop: handout §3.7")
 
@@ -235,7 +235,7 @@ def run_decode(
     stop_token: int | None = None,
     seed: int | None = None,
 ) -> list[int]:
-    """Continue the prompt, and return the new tokens alone, without the stop token."""
+    """Continue the prompt; return only the new tokens, without the stop token."""
     raise NotImplementedError("decoding: handout §3.8")
 
 
@@ -263,9 +263,9 @@ def count_flops(
 def run_train_bpe(
     input_path: str | os.PathLike[str], vocab_size: int, special_tokens: list[str], **kwargs: Any
 ) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
-    """Train your tokenizer on a file; give its vocabulary and its merges.
+    """Train your tokenizer on a file; return its vocabulary and its merges.
 
-    `kwargs` are further arguments of your own, such as `num_processes`.
+    `kwargs` are further arguments of your function, such as `num_processes`.
     """
     raise NotImplementedError("train_bpe: handout §4.2")
 
@@ -307,7 +307,7 @@ def run_batch_norm(
 ]:
     """Run your BatchNorm once, in training or in evaluation mode.
 
-    Return the output, and the running mean and variance as they are afterwards.
+    Return the output, and the running mean and variance after the call.
     """
     raise NotImplementedError("batch_norm: handout §5.2")
 
@@ -321,7 +321,7 @@ def run_relu_feed_forward(
     w2_bias: Float[Tensor, " d_model"],
     in_features: Float[Tensor, "... d_model"],
 ) -> Float[Tensor, "... d_model"]:
-    """Run your feed-forward layer of the first Transformer with the given weights and biases."""
+    """Run your ReLU feed-forward layer with the given weights and biases."""
     raise NotImplementedError("relu_feed_forward: handout §5.3")
 
 
@@ -331,7 +331,7 @@ def run_sinusoidal_positions(
     in_features: Float[Tensor, "... seq d_model"],
     token_positions: Int[Tensor, "... seq"],
 ) -> Float[Tensor, "... seq d_model"]:
-    """Add to every vector of `in_features` your sines and cosines for its position."""
+    """Add the sines and cosines of your sinusoidal positions to `in_features`."""
     raise NotImplementedError("sinusoidal_positions: handout §5.4")
 
 
@@ -342,7 +342,7 @@ def run_rope_half_split(
     in_key: Float[Tensor, "batch kv_heads seq head_dim"],
     start_position: int,
 ) -> tuple[Float[Tensor, "batch heads seq head_dim"], Float[Tensor, "batch kv_heads seq head_dim"]]:
-    """Rotate queries and keys in one call, feature j and feature j + head_dim/2 being a pair."""
+    """Rotate queries and keys with your RoPE, in which features j and j + head_dim/2 are a pair."""
     raise NotImplementedError("rope_half_split: handout §5.5")
 
 
@@ -387,7 +387,7 @@ def run_causal_lm_loss(
     labels: Int[Tensor, "... seq"],
     ignore_index: int = -100,
 ) -> Float[Tensor, ""]:
-    """Compute your loss of logits and of labels that are not shifted yet."""
+    """Compute your loss of the logits and the labels, which are not shifted."""
     raise NotImplementedError("causal_lm_loss: handout §5.9")
 
 
@@ -433,9 +433,10 @@ def run_cached_forward(
 ) -> Float[Tensor, "batch seq vocab_size"]:
     """Run your causal language model with caches, chunk by chunk; return the logits of all tokens.
 
-    The first `chunk_sizes[0]` tokens come first, then the next `chunk_sizes[1]`, and so on. There
-    is room for `max_cached` tokens in the caches. With `earlier_ids`, these go through the same
-    caches before, all at once, and the caches are reset. Weights as in `run_causal_lm`.
+    The first chunk has `chunk_sizes[0]` tokens, the next one `chunk_sizes[1]`, and so on. Each
+    cache can hold `max_cached` tokens. If there are `earlier_ids`, the model first gets all of
+    these in one call with the same caches, which are then reset. `weights` are those of
+    `run_causal_lm`.
     """
     raise NotImplementedError("kv_cache: handout §5.11")
 

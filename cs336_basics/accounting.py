@@ -1,4 +1,4 @@
-"""Resource accounting: what a configuration costs, before anything is built."""
+"""Resource accounting: the cost of a configuration, computed before a model is built."""
 
 
 def count_parameters(
@@ -6,8 +6,8 @@ def count_parameters(
 ) -> int:
     """Count the trainable parameters of `TransformerLM`.
 
-    Each number is counted once: embedding and output projection are two tables, the gains of all
-    norms count, there are no biases, and RoPE's tables are not trained.
+    The embedding and the output projection are two separate tables. The gains of all norms count.
+    There are no biases, and RoPE's tables are not trained.
     """
     raise NotImplementedError("count_parameters: handout §3.9")
 
@@ -24,9 +24,9 @@ def count_flops(
 ) -> int:
     """Count the floating-point operations of one forward pass of `TransformerLM`.
 
-    Only matrix products count, those of weights as well as `Q Kᵀ` and the product of attention
-    weights with V. An `(m × k)` by `(k × n)` product takes `2 m k n`: a multiplication and an
+    Only matrix products count: those with weights, `Q Kᵀ`, and the product of the attention weights
+    and V. An `(m × k)` by `(k × n)` product takes `2 m k n` operations: a multiplication and an
     addition for each term. Attention computes all `sequence_length²` scores, also those that the
-    causal mask hides. A look-up in the embedding is no product.
+    causal mask hides. A look-up in the embedding is not a matrix product.
     """
     raise NotImplementedError("count_flops: handout §3.9")

@@ -1,4 +1,4 @@
-"""BatchNorm: bring every feature to mean 0 and variance 1 over the batch, then scale and shift."""
+"""BatchNorm: normalise each feature over the batch, then scale and shift it."""
 
 import torch
 from jaxtyping import Float
@@ -6,27 +6,27 @@ from torch import Tensor, nn
 
 
 class BatchNorm(nn.Module):
-    """`y = (x − mean) / sqrt(variance + eps) · weight + bias`, each feature by itself.
+    """Computes `y = (x − mean) / sqrt(variance + eps) · weight + bias` separately for each feature.
 
-    While training, mean and variance are those of the feature over the batch, the variance being
-    the mean of the squared deviations. `running_mean` and `running_var` follow them,
+    In training mode, mean and variance are those of the feature over the batch; this variance is
+    the mean of the squared deviations. The call also updates `running_mean` and `running_var`:
 
-        running ← (1 − momentum) · running + momentum · batch,
+        running ← (1 − momentum) · running + momentum · batch
 
-    the second with the *unbiased* variance of the batch, the sum divided by `batch − 1`. In
-    evaluation mode they take the place of the batch's statistics and stay as they are.
+    The update of `running_var` uses the *unbiased* variance, whose sum is divided by `batch − 1`.
+    In evaluation mode the running statistics replace those of the batch, and do not change.
 
-    `weight` and `bias` are learned and start at ones and zeros; `running_mean` and `running_var`
-    are saved but not learned, start at zeros and ones, carry no gradient, and are float32, or
-    float64 where `dtype` asks for it. Half-precision inputs are normalised in float32, and the
-    result has the input's dtype (Ioffe & Szegedy 2015, algorithms 1 and 2).
+    `weight` and `bias` are learned and start at ones and zeros. `running_mean` and `running_var`
+    are saved but not learned. They start at zeros and ones, have no gradient, and are float32, or
+    float64 if `dtype` is float64. Half-precision inputs are normalised in float32, and the result
+    has the input's dtype (Ioffe & Szegedy 2015, algorithms 1 and 2).
 
     Args:
         num_features: number of features.
         eps: added to the variance.
         momentum: the share of the newest batch in the running statistics.
-        device: where all of it lives.
-        dtype: the dtype of gain and shift.
+        device: the device of the parameters and of the running statistics.
+        dtype: the dtype of `weight` and `bias`.
     """
 
     weight: Float[nn.Parameter, " num_features"]
@@ -47,9 +47,9 @@ class BatchNorm(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch num_features"]
     ) -> Float[Tensor, "batch num_features"]:
-        """Normalise every feature, with the batch's statistics or the running ones.
+        """Normalise every feature, with the statistics of the batch or the running ones.
 
         Raises:
-            ValueError: training, and the batch holds fewer than two items.
+            ValueError: in training mode, the batch has fewer than two items.
         """
         raise NotImplementedError("batch_norm: handout §5.2")

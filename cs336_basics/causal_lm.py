@@ -1,4 +1,4 @@
-"""The model in two parts: a trunk that gives hidden states, a head that makes logits of them."""
+"""The causal language model: a trunk computes hidden states, and a head turns them into logits."""
 
 from collections.abc import Sequence
 
@@ -18,11 +18,11 @@ def causal_lm_loss(
     labels: Int[Tensor, "... seq"],
     ignore_index: int = -100,
 ) -> Float[Tensor, ""]:
-    """The mean cross-entropy of the logits at i with the label at i + 1, in nats.
+    """Compute the mean cross-entropy of the logits at i with the label at i + 1, in nats.
 
-    `labels` are the ids themselves, not shifted: the model predicts the *next* token, so the first
-    label and the last logits have no counterpart. Where a label is `ignore_index`, its prediction
-    leaves the mean. If none is left the loss is 0, and so are its gradients. The loss of
+    `labels` are the ids themselves, not shifted. The model predicts the *next* token, so the first
+    label and the last logits are not used. A prediction whose label is `ignore_index` is left out
+    of the mean. If no prediction is left, the loss and its gradients are 0. The loss of
     half-precision logits is float32.
 
     Raises:
@@ -34,8 +34,8 @@ def causal_lm_loss(
 class DecoderBlock(nn.Module):
     """A pre-norm block: `y = x + drop(attn(ln1(x)))`, then `y + drop(ffn(ln2(y)))`.
 
-    The parts are called `ln1`, `attn`, `ln2` and `ffn`: RMSNorm, `GroupedQueryAttention`, RMSNorm
-    and SwiGLU.
+    The submodules are `ln1` (RMSNorm), `attn` (`GroupedQueryAttention`), `ln2` (RMSNorm) and `ffn`
+    (SwiGLU).
 
     Args:
         d_model: width of the residual stream.
@@ -43,10 +43,10 @@ class DecoderBlock(nn.Module):
         num_kv_heads: number of key/value heads.
         d_ff: number of hidden features of the feed-forward layer.
         rope: the rotary embedding of the attention.
-        dropout: probability with which a feature of what a half adds is dropped while training.
+        dropout: probability that a feature of a sublayer's output is dropped in training mode.
         norm_eps: eps of both norms.
-        device: where the weights live.
-        dtype: the weights' dtype.
+        device: the device of the weights.
+        dtype: the dtype of the weights.
     """
 
     def __init__(
@@ -66,18 +66,18 @@ class DecoderBlock(nn.Module):
     def forward(
         self, x: Float[Tensor, "... seq d_model"], cache: KVCache | None = None
     ) -> Float[Tensor, "... seq d_model"]:
-        """Read the residual stream twice and add to it twice.
+        """Add the outputs of attention and of the feed-forward layer to the residual stream.
 
         Raises:
-            IndexError: the tokens, with those in `cache`, are more than RoPE or the cache takes.
+            IndexError: there are more tokens, with those in `cache`, than RoPE or the cache allows.
         """
         raise NotImplementedError("causal_lm: handout §5.10")
 
 
 class TransformerTrunk(nn.Module):
-    """Token ids in, one hidden state for every token out: everything but the output projection.
+    """The model without its output projection: it maps each token id to a hidden state.
 
-    `token_embeddings`, dropout, the blocks `layers`, the final norm `ln_final`.
+    The order is `token_embeddings`, dropout, the blocks `layers`, and the final norm `ln_final`.
 
     Args:
         vocab_size: number of tokens.
@@ -88,11 +88,11 @@ class TransformerTrunk(nn.Module):
         num_kv_heads: number of key/value heads of a block.
         d_ff: number of hidden features of a feed-forward layer.
         rope_theta: base of RoPE's angles.
-        dropout: probability with which a feature of an embedding, or of what a block adds, is set
-            to 0 while training; the others are scaled by `1 / (1 - dropout)`.
+        dropout: probability that a feature of an embedding, or of a sublayer's output, is set to 0
+            in training mode; the others are scaled by `1 / (1 - dropout)`.
         norm_eps: eps of every norm.
-        device: where the weights live.
-        dtype: the weights' dtype.
+        device: the device of the weights.
+        dtype: the dtype of the weights.
     """
 
     context_length: int
@@ -120,22 +120,23 @@ class TransformerTrunk(nn.Module):
     def forward(
         self, token_ids: Int[Tensor, "... seq"], caches: Sequence[KVCache] | None = None
     ) -> Float[Tensor, "... seq d_model"]:
-        """Give the normalised hidden state of every token.
+        """Return the normalised hidden state of every token.
 
-        With `caches`, one for each layer, the ids come after those that the caches have seen.
+        With `caches`, one for each layer, the ids come after the tokens in the caches.
 
         Raises:
-            IndexError: an id is `vocab_size` or greater, or the tokens, with those in the caches,
-                are more than `context_length` or than a cache has room for.
+            IndexError: an id is `vocab_size` or greater; or there are more tokens, with those in
+                the caches, than `context_length` or than a cache can hold.
         """
         raise NotImplementedError("causal_lm: handout §5.10")
 
 
 class CausalLM(nn.Module):
-    """A trunk, called `trunk`, and the output projection `lm_head`, which shares nothing with it.
+    """A language model: the trunk `trunk`, and the output projection `lm_head` with its own weight.
 
     Args:
-        trunk: gives the hidden states; its embedding decides size, device and dtype of the head.
+        trunk: computes the hidden states; `lm_head` has the sizes, device and dtype of its
+            embedding.
     """
 
     trunk: TransformerTrunk
@@ -151,12 +152,12 @@ class CausalLM(nn.Module):
         logits_to_keep: int = 0,
         caches: Sequence[KVCache] | None = None,
     ) -> tuple[Float[Tensor, "... kept vocab_size"], Float[Tensor, ""] | None]:
-        """Give the logits, and the loss if there are labels; otherwise None in its place.
+        """Return the logits, and the loss if there are labels, otherwise None.
 
         Args:
             token_ids: the tokens.
-            labels: what `causal_lm_loss` is given; usually the ids themselves.
-            logits_to_keep: only the last so many positions are projected; 0 for all of them.
+            labels: the labels for `causal_lm_loss`, usually the ids themselves.
+            logits_to_keep: number of last positions that get logits; 0 means all positions.
             caches: one for each layer, as in `TransformerTrunk`.
 
         Raises:

@@ -1,14 +1,14 @@
-"""Compression: how much text a token stands for."""
+"""Compression: the number of bytes of text per token."""
 
 from collections.abc import Sequence
 
 
 def compression_ratio(text: str, token_ids: Sequence[int]) -> float:
-    """Bytes of the text in UTF-8 for each of its tokens.
+    """Compute the number of UTF-8 bytes of a text per token.
 
     Args:
-        text: what was encoded.
-        token_ids: what it became.
+        text: the text.
+        token_ids: the ids of its tokens.
 
     Raises:
         ValueError: there are no tokens.

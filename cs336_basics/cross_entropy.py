@@ -1,4 +1,4 @@
-"""Cross-entropy: how surprised the model is by the token that really came next."""
+"""Cross-entropy: the loss of a prediction, which is large if the right token was unlikely."""
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -7,11 +7,11 @@ from torch import Tensor
 def cross_entropy(
     logits: Float[Tensor, "... vocab_size"], targets: Int[Tensor, "..."]
 ) -> Float[Tensor, ""]:
-    """`−log softmax(logits)[target]` in nats, averaged over all targets whatever axes they have.
+    """Compute the mean of `−log softmax(logits)[target]` over all targets, in nats.
 
-    Finite for finite logits of any size. Half-precision logits are taken to float32 first, and the
-    loss of them is float32; otherwise it has the dtype of the logits. The inputs are left as they
-    were (Goodfellow, Bengio & Courville 2016, section 6.2.2.3).
+    The loss is finite for finite logits of any size. For half-precision logits it is computed in
+    float32 and is float32; otherwise it has the dtype of the logits. The inputs do not change
+    (Goodfellow, Bengio & Courville 2016, section 6.2.2.3).
 
     Args:
         logits: unnormalised log-probabilities.

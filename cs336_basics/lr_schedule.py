@@ -1,4 +1,4 @@
-"""The learning rate over a run: up in a straight line, down along half a cosine, then level."""
+"""The learning-rate schedule: a linear warm-up, half a cosine, then a constant minimum."""
 
 
 def lr_cosine_schedule(
@@ -8,9 +8,9 @@ def lr_cosine_schedule(
     warmup_iters: int,
     cosine_cycle_iters: int,
 ) -> float:
-    """The learning rate of iteration `it`, as used for LLaMA (Touvron et al. 2023, section 2.3).
+    """Return the learning rate of iteration `it`, as for LLaMA (Touvron et al. 2023, section 2.3).
 
-    With T_w = `warmup_iters` and T_c = `cosine_cycle_iters`, T_w ≤ T_c, either of which may be 0:
+    T_w is `warmup_iters`, T_c is `cosine_cycle_iters`, and 0 ≤ T_w ≤ T_c:
 
         it < T_w           max · it / T_w
         T_w ≤ it < T_c     min + ½ (1 + cos(π (it − T_w) / (T_c − T_w))) (max − min)
@@ -18,8 +18,8 @@ def lr_cosine_schedule(
 
     Args:
         it: the iteration, counted from 0.
-        max_learning_rate: reached at the end of the warm-up.
-        min_learning_rate: reached at the end of the cosine, and kept.
+        max_learning_rate: the rate at the end of the warm-up.
+        min_learning_rate: the rate at the end of the cosine, and after it.
         warmup_iters: number of iterations of the warm-up.
         cosine_cycle_iters: the iteration at which the cosine ends, counted from 0 as `it` is.
     """

@@ -1,4 +1,4 @@
-"""The measurements of a run, kept in a CSV file that survives being stopped at any moment."""
+"""The measurements of a run, in a CSV file that stays readable if the run is killed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def read_metrics(file: Path) -> dict[int, dict[str, float]]:
-    """Read what was measured at each step, exactly as it was written.
+    """Read the measurements of each step, with every digit that was written.
 
-    A last line without its line break, which a killed process may leave, doesn't count. A file
-    that isn't there holds nothing.
+    A last line without a line break is ignored, since a killed process may leave one. If the file
+    does not exist, the result is empty.
     """
     raise NotImplementedError("training_loop: handout §3.7")
 
@@ -18,11 +18,11 @@ def read_metrics(file: Path) -> dict[int, dict[str, float]]:
 def write_metrics(file: Path, metrics: Mapping[int, Mapping[str, float]]) -> None:
     """Replace the file by one that holds these steps.
 
-    Who is stopped in the middle leaves the old file.
+    If the process is killed before the end, the old file remains.
     """
     raise NotImplementedError("training_loop: handout §3.7")
 
 
 def append_metrics(file: Path, step: int, row: Mapping[str, float]) -> None:
-    """Add one step at the end of the file; it is in the file when this returns."""
+    """Append one step to the file, and close the file."""
     raise NotImplementedError("training_loop: handout §3.7")

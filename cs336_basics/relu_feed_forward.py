@@ -1,4 +1,4 @@
-"""The feed-forward layer of the first Transformer: two linear layers, a ReLU between them."""
+"""The feed-forward layer of the first Transformer: two linear layers with a ReLU between them."""
 
 import torch
 from jaxtyping import Float
@@ -6,17 +6,17 @@ from torch import Tensor, nn
 
 
 class ReLUFeedForward(nn.Module):
-    """`ReLU(x W1ᵀ + b1) W2ᵀ + b2`, with `ReLU(x) = max(0, x)`.
+    """Computes `ReLU(x W1ᵀ + b1) W2ᵀ + b2`, with `ReLU(x) = max(0, x)`.
 
-    Two linear layers, `w1` from `d_model` to `d_ff` and `w2` back again, whose weights start as
-    those of `Linear`; their biases `b1` and `b2` are learned and start at zeros
-    (Vaswani et al. 2017, eq. 2).
+    The linear layer `w1` maps `d_model` features to `d_ff`, and `w2` maps `d_ff` features to
+    `d_model`. Their initial weights are drawn as those of `Linear`. The biases `b1` and `b2` are
+    learned and start at zeros (Vaswani et al. 2017, eq. 2).
 
     Args:
         d_model: number of features in and out.
         d_ff: number of hidden features.
-        device: where weights and biases live.
-        dtype: their dtype.
+        device: the device of the weights and biases.
+        dtype: the dtype of the weights and biases.
     """
 
     b1: Float[nn.Parameter, " d_ff"]
@@ -32,5 +32,5 @@ class ReLUFeedForward(nn.Module):
         raise NotImplementedError("relu_feed_forward: handout §5.3")
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
-        """Work on the last axis, whatever axes come before it."""
+        """Apply the layer to the last axis; there may be any leading axes."""
         raise NotImplementedError("relu_feed_forward: handout §5.3")

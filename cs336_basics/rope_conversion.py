@@ -1,4 +1,4 @@
-"""From one layout of RoPE to the other: the rows of query and key weights change places."""
+"""Conversion between the two layouts of RoPE: the rows of query and key weights are reordered."""
 
 from jaxtyping import Float
 from torch import Tensor
@@ -7,13 +7,13 @@ from torch import Tensor
 def adjacent_to_half_split(
     weight: Float[Tensor, "d_out ..."], num_heads: int
 ) -> Float[Tensor, "d_out ..."]:
-    """Make query or key weights for code that pairs neighbours fit code that pairs halves.
+    """Convert query or key weights from the adjacent layout to the half-split layout.
 
     Within each head of `d_head = d_out / num_heads` rows, row 2j becomes row j and row 2j + 1
-    becomes row `j + d_head/2`. Nothing is computed, and the input is left as it was.
+    becomes row `j + d_head/2`. The values do not change, and neither does the input.
 
     Args:
-        weight: a weight, or a bias: whatever stacks the heads along its first axis.
+        weight: a weight or a bias; its first axis holds the rows of all heads.
         num_heads: number of heads in `weight`; for keys the number of key heads.
 
     Raises:
@@ -25,13 +25,14 @@ def adjacent_to_half_split(
 def half_split_to_adjacent(
     weight: Float[Tensor, "d_out ..."], num_heads: int
 ) -> Float[Tensor, "d_out ..."]:
-    """Undo `adjacent_to_half_split`: from halves, as in Hugging Face's Llama, to neighbours.
+    """Convert query or key weights from the half-split layout to the adjacent layout.
 
-    Within each head of `d_head = d_out / num_heads` rows, row j becomes row 2j and row
-    `j + d_head/2` becomes row 2j + 1. Nothing is computed, and the input is left as it was.
+    Hugging Face's Llama has the half-split layout. Within each head of `d_head = d_out / num_heads`
+    rows, row j becomes row 2j and row `j + d_head/2` becomes row 2j + 1. The values do not change,
+    and neither does the input.
 
     Args:
-        weight: a weight, or a bias: whatever stacks the heads along its first axis.
+        weight: a weight or a bias; its first axis holds the rows of all heads.
         num_heads: number of heads in `weight`; for keys the number of key heads.
 
     Raises:

@@ -8,17 +8,17 @@ from torch import Tensor, nn
 class HalfSplitRotaryEmbedding(nn.Module):
     """Rotates each pair `(x[j], x[j + head_dim/2])` at position m by `m · theta^(-2j/head_dim)`.
 
-    The angle is in radians, and j counts from 0 to `head_dim/2 - 1`. With the two halves of a
-    vector called x1 and x2, `rotate_half([x1, x2]) = [-x2, x1]`, and every vector becomes
+    The angle is in radians, and j counts from 0 to `head_dim/2 - 1`. If x1 and x2 are the two
+    halves of a vector x, then `rotate_half([x1, x2]) = [-x2, x1]`, and x becomes
     `x · cos + rotate_half(x) · sin`. The frequencies `inv_freq`, `(head_dim/2,)`, and the tables
-    are buffers that are not saved with the model; nothing here is learned. They are float32, or
-    float64 where `dtype` asks for it, and never less (Su et al. 2021, eq. 34, in the layout of the
-    Llama models in Hugging Face's format).
+    are buffers that are not saved with the model; nothing is learned. They are float64 if `dtype`
+    is float64, and otherwise float32 (Su et al. 2021, eq. 34, in the layout of the Llama models in
+    Hugging Face's format).
 
     Args:
         theta: the base of the angles.
         head_dim: number of features of a query or key; even.
-        device: where the buffers live.
+        device: the device of the buffers.
         dtype: the dtype of the vectors to rotate.
 
     Raises:
@@ -46,10 +46,10 @@ class HalfSplitRotaryEmbedding(nn.Module):
     ) -> tuple[
         Float[Tensor, "batch heads seq head_dim"], Float[Tensor, "batch kv_heads seq head_dim"]
     ]:
-        """Rotate queries and keys that stand at `start_position`, `start_position + 1`, ….
+        """Rotate queries and keys at the positions `start_position`, `start_position + 1`, ….
 
-        Any start is fine: the tables grow to what is asked for. The results have the dtypes of `q`
-        and `k`.
+        `start_position` has no upper limit, since the tables grow as they are needed. The results
+        have the dtypes of `q` and `k`.
 
         Raises:
             ValueError: `start_position` is negative.

@@ -1,4 +1,4 @@
-"""The tokenizer: text to token ids and back."""
+"""The tokenizer: it encodes text as token ids, and decodes ids as text."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,24 +8,24 @@ from typing import Self
 class Tokenizer:
     """Byte-pair encoding with a given vocabulary and merges.
 
-    Text becomes pre-tokens, these become bytes in UTF-8, and in each pre-token the pair of
-    neighbouring tokens that was merged first in training is merged first, until no pair is left
-    that training merged (Sennrich et al. 2016). Special tokens are never cut, whatever stands
-    around them; of several that begin at the same place, the longest is taken.
+    Text is split into pre-tokens, and these into their UTF-8 bytes. In each pre-token, the pair of
+    neighbouring tokens that training merged first is merged first. This repeats until no pair is
+    left that training merged (Sennrich et al. 2016). A special token in the text always becomes one
+    id. If several special tokens begin at the same index, the longest is taken.
 
     Args:
-        vocab: id → bytes; it is copied, and the caller's is left as it is.
+        vocab: the bytes of each id; the dict is copied and does not change.
         merges: pairs of tokens, in the order in which training made them.
-        special_tokens: strings that are tokens as they stand. Those that the vocabulary lacks are
-            appended to it, with the ids after its greatest.
+        special_tokens: strings that are one token each. Those that are not in the vocabulary are
+            added to it, with the ids after its greatest.
 
     Attributes:
-        vocab: id → bytes, special tokens included.
-        merges: as they were given.
-        special_tokens: without repetitions.
+        vocab: the bytes of each id, including the special tokens.
+        merges: the given merges.
+        special_tokens: the given special tokens, without repetitions.
 
     Raises:
-        ValueError: a merge makes a token, or is made of one, that the vocabulary lacks; or a
+        ValueError: the vocabulary lacks a token of a merge or the token that the merge makes, or a
             special token is empty.
     """
 
@@ -44,7 +44,7 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """Turn text into token ids.
 
-        A text that was decoded with `surrogateescape` gives the bytes that it was decoded from.
+        A text that was decoded with `surrogateescape` is encoded as its original bytes.
 
         Raises:
             KeyError: the vocabulary lacks a single byte that the text needs.
@@ -53,16 +53,16 @@ class Tokenizer:
         raise NotImplementedError("tokenizer: handout §4.3")
 
     def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
-        """Turn pieces of a text, such as the lines of an open file, into token ids one by one.
+        """Yield the token ids of a text that comes in pieces, such as the lines of an open file.
 
         The ids are those of `encode("".join(iterable))`, wherever the pieces end: inside a word, a
-        special token, or white space. A piece is taken only when its ids are asked for, and no more
-        text is kept than is needed to know the next token.
+        special token, or white space. A piece is read only when its ids are requested. Only text
+        that the next token may depend on is kept in memory.
         """
         raise NotImplementedError("tokenizer: handout §4.3")
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Turn token ids into text; bytes that are no valid UTF-8 become U+FFFD.
+        """Turn token ids into text; bytes that are not valid UTF-8 become U+FFFD.
 
         Raises:
             KeyError: an id is not in the vocabulary.
@@ -75,10 +75,10 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
+        """Read a tokenizer from a file that `save` wrote.
 
         Raises:
-            ValueError: the file is none of that form.
+            ValueError: the file does not have that form.
         """
         raise NotImplementedError("tokenizer: handout §4.3")
 
@@ -88,9 +88,9 @@ class Tokenizer:
 
     @classmethod
     def load_hugging_face(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a `tokenizer.json`, if it does what this class does: GPT-2's does, for example.
+        """Read the `tokenizer.json` of a tokenizer that works like this class, such as GPT-2's.
 
         Raises:
-            ValueError: the file is no such tokenizer, or one that works differently.
+            ValueError: the file is not a `tokenizer.json`, or its tokenizer works differently.
         """
         raise NotImplementedError("tokenizer: handout §4.3")

@@ -1,7 +1,7 @@
-"""The two files a tokenizer can live in: a form of our own, and Hugging Face's `tokenizer.json`.
+"""The two file forms of a tokenizer: our own, and Hugging Face's `tokenizer.json`.
 
-Both are JSON, so that reading one runs no code. Both are written to a temporary file that takes
-the old one's place when it is whole.
+Both forms are JSON, so reading a file runs no code. A file is written under a temporary name first,
+and replaces the old file when it is complete.
 """
 
 import os
@@ -26,17 +26,17 @@ def write_tokenizer(
          "merges": [["t", "h"], ...],
          "special_tokens": ["<|endoftext|>"]}
 
-    In `vocab` and `merges`, each character of a text stands for the byte of the same number
-    (Latin-1), so that any bytes can be written. `special_tokens` are ordinary texts.
+    In `vocab` and `merges`, each character of a string represents the byte of the same number
+    (Latin-1), so that any bytes can be written. `special_tokens` are ordinary strings.
     """
     raise NotImplementedError("tokenizer: handout §4.3")
 
 
 def read_tokenizer(path: _Path) -> _Tokenizer:
-    """Read what `write_tokenizer` wrote: vocabulary, merges and special tokens.
+    """Read a file that `write_tokenizer` wrote; return vocabulary, merges and special tokens.
 
     Raises:
-        ValueError: the file is none of that form; the text says why.
+        ValueError: the file does not have that form; the text says why.
     """
     raise NotImplementedError("tokenizer: handout §4.3")
 
@@ -49,18 +49,18 @@ def write_hugging_face(
 ) -> None:
     """Write a `tokenizer.json`: a byte-level BPE model with GPT-2's pattern.
 
-    There every byte is written as a printable character (Radford et al. 2019): those that print
-    stand for themselves, and the others, in their order, for the characters from U+0100 on.
+    In this form, every byte is written as a printable character (Radford et al. 2019). A printable
+    byte is written as itself; the others are written, in order, as the characters from U+0100 on.
     """
     raise NotImplementedError("tokenizer: handout §4.3")
 
 
 def read_hugging_face(path: _Path) -> _Tokenizer:
-    """Read a `tokenizer.json`: vocabulary, merges and special tokens.
+    """Read a `tokenizer.json`; return vocabulary, merges and special tokens.
 
     Raises:
-        ValueError: the file is no `tokenizer.json`, or that of a tokenizer which works differently:
-            no byte-level BPE, another pattern, a normaliser, a space put in front. The text says
-            what.
+        ValueError: the file is not a `tokenizer.json`, or its tokenizer works differently: it is
+            not a byte-level BPE, or has another pattern, a normaliser or an added space. The text
+            says which.
     """
     raise NotImplementedError("tokenizer: handout §4.3")

@@ -1,6 +1,6 @@
-"""The program: `python -m cs336_basics.train --config FILE [--resume]`.
+"""The training program: `python -m cs336_basics.train --config FILE [--resume]`.
 
-As several processes, on as many GPUs or on one CPU, PyTorch's own launcher starts it:
+PyTorch's launcher starts it as several processes, with one GPU for each or all on the CPU:
 `torchrun --nproc-per-node 2 -m cs336_basics.train --config FILE`.
 """
 
@@ -12,27 +12,27 @@ from jaxtyping import Int
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train as a configuration file says, show how it goes, and draw the loss curve.
+    """Train with the settings of a configuration file, show the progress, and draw the loss curve.
 
-    A bar shows the loss, the tokens per second and the time left. The curve stands beside the
-    other files of the run. Where the configuration or the data can't be used, one line says why,
-    and the exit status is 2.
+    A bar shows the loss, the tokens per second and the remaining time. The curve is written to the
+    folder of the run. If the configuration or the data can't be used, one line says why, and the
+    exit status is 2.
 
     Args:
-        arguments: those of the command line; None for the process's own.
+        arguments: the arguments of the command line; None means those of this process.
     """
     raise NotImplementedError("training_loop: handout §3.7")
 
 
 def open_token_ids(file: str | os.PathLike[str], dtype: str) -> Int[np.ndarray, " n"]:
-    """Map a file of token ids into memory, of which only the parts that are used are read.
+    """Map a file of token ids into memory, so that only the used parts are read.
 
     Args:
-        file: a `.npy` file, or one of any other name that holds nothing but the integers.
-        dtype: of the integers of the latter, such as `uint16`.
+        file: a `.npy` file, or a file with another name that holds only the integers.
+        dtype: dtype of the integers in such a file, such as `uint16`.
 
     Raises:
-        ConfigError: the file can't be read, or holds no row of integers.
+        ConfigError: the file can't be read, or does not hold integers along a single axis.
     """
     raise NotImplementedError("training_loop: handout §3.7")
 

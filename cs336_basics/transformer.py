@@ -1,4 +1,4 @@
-"""The model: blocks of attention and feed-forward around one residual stream."""
+"""The Transformer language model: blocks of attention and feed-forward layers."""
 
 import torch
 from jaxtyping import Float, Int
@@ -8,20 +8,20 @@ from torch import Tensor, nn
 class TransformerBlock(nn.Module):
     """A pre-norm block: `y = x + attn(ln1(x))`, then `y + ffn(ln2(y))`.
 
-    The parts are called `ln1`, `attn`, `ln2` and `ffn`; both norms use an eps of 1e-5, and RoPE
-    counts positions from 0 (Xiong et al. 2020, figure 1b).
+    The submodules are `ln1`, `attn`, `ln2` and `ffn`. Both norms use an eps of 1e-5, and positions
+    are counted from 0 (Xiong et al. 2020, figure 1b).
 
     Args:
         d_model: width of the residual stream.
         num_heads: number of attention heads.
         d_ff: number of hidden features of the feed-forward layer.
-        max_seq_len: number of positions RoPE knows.
+        max_seq_len: number of positions in RoPE's tables.
         theta: base of RoPE's angles.
-        device: where the weights live.
-        dtype: the weights' dtype.
+        device: the device of the weights.
+        dtype: the dtype of the weights.
 
     Raises:
-        ValueError: `num_heads` does not divide `d_model`, or leaves a head an odd width.
+        ValueError: `num_heads` does not divide `d_model`, or `d_model / num_heads` is odd.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class TransformerBlock(nn.Module):
         raise NotImplementedError("transformer_block: handout §2.11")
 
     def forward(self, x: Float[Tensor, "... seq d_model"]) -> Float[Tensor, "... seq d_model"]:
-        """Read the residual stream twice and add to it twice; its shape stays.
+        """Add the outputs of attention and of the feed-forward layer to the residual stream.
 
         Raises:
             IndexError: `seq` exceeds `max_seq_len`.
@@ -46,11 +46,11 @@ class TransformerBlock(nn.Module):
 
 
 class TransformerLM(nn.Module):
-    """Token ids in, one score per token of the vocabulary out, for every position.
+    """A language model: it maps token ids to the logits of the next token, at every position.
 
-    `token_embeddings`, then the blocks `layers`, then the final norm `ln_final`, then the output
-    projection `lm_head`, which shares nothing with the embedding. The parameters bear the names
-    of the weights that `run_transformer_lm` is given.
+    The order is `token_embeddings`, the blocks `layers`, the final norm `ln_final`, and the output
+    projection `lm_head`, which does not share the embedding's weight. The parameters have the names
+    of the weights of `run_transformer_lm`.
 
     Args:
         vocab_size: number of tokens.
@@ -60,8 +60,8 @@ class TransformerLM(nn.Module):
         num_heads: number of attention heads of a block.
         d_ff: number of hidden features of a feed-forward layer.
         rope_theta: base of RoPE's angles.
-        device: where the weights live.
-        dtype: the weights' dtype.
+        device: the device of the weights.
+        dtype: the dtype of the weights.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class TransformerLM(nn.Module):
         raise NotImplementedError("transformer_lm: handout §2.12")
 
     def forward(self, token_ids: Int[Tensor, "... seq"]) -> Float[Tensor, "... seq vocab_size"]:
-        """Give the logits of the next token at every position.
+        """Return the logits of the next token at every position.
 
         Raises:
             IndexError: an id is `vocab_size` or greater, or `seq` exceeds `context_length`.

@@ -155,7 +155,7 @@ def test_bfloat16_parameters(adapters, draw):
     check_equal(seen["dtypes"], ["bfloat16"] * 3, "bfloat16 parameters change their dtype")
     values = seen["values"].float()
     check(bool(values.isfinite().all()), "bfloat16 parameters become NaN or infinite")
-    # Values below 2 are rounded by 1/256 at most, and so are they once more at each step.
+    # Rounding moves a value below 2 by at most 1/256: once at the start, and once at each step.
     worst = (values - expected).abs().max().item()
     why = "after 4 steps with lr=0.1, bfloat16 and float32 parameters differ by {:.2g}"
     check(worst < 0.06, f"{why}, and 0.06 is allowed", worst)

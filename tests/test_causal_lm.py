@@ -246,7 +246,7 @@ def test_eps_of_every_norm(adapters):
     weights = {name: torch.ones_like(w) for name, w in silent_weights(16).items()}
     ids = torch.zeros(1, 3, dtype=torch.int64)
     seen = adapters.probe("module", symbol=TRUNK, arguments=sizes, weights=weights, inputs=[ids])
-    # A norm of eps 1e8 divides by 10⁴, so attention adds 16² / 10⁴ to a one, and SwiGLU less.
+    # A norm with eps 1e8 divides by 10⁴. So attention adds 16² / 10⁴ to 1, and SwiGLU adds less.
     expected = torch.full((1, 3, 16), (1 + 16**2 / 1e4) / 1e4)
     off = (seen["output"] / expected - 1).abs().max()
     check(
@@ -326,7 +326,7 @@ def test_dropout_of_sublayers(adapters):
     """In training, dropout zeroes single features of what attention and feed-forward output."""
     for part, weights in loud_weights():
         values = dropped(adapters, 0.4, weights)
-        # The embedding's own features are at most 1 / 0.6; what is added is far larger.
+        # A feature of the embedding is at most 1 / 0.6; what the sublayer adds is far larger.
         check_share(values.abs() < 2, 0.4, part)
 
 

@@ -30,7 +30,7 @@ def test_sure_and_right(adapters, cases):
 
 @task("cross_entropy")
 def test_loss_of_any_leading_axes(adapters, cases):
-    """Any number of axes may come before the classes; the mean is over all targets."""
+    """The logits may have any number of leading axes; the mean is over all targets."""
     cases.check(adapters.run_cross_entropy)
 
 
@@ -48,7 +48,7 @@ def test_loss_of_equal_logits(adapters):
 def test_shift_of_logits_changes_nothing(adapters, draw):
     """Adding one number to all logits of a row does not change the loss."""
     targets, shift = draw.integers(6, 5), torch.tensor([[0.0], [64.0], [-64.0], [128.0], [-128.0]])
-    # Adding a number rounds the logits; take it off again, and the same rounding is on both sides.
+    # Adding a number rounds the logits. Both sides use logits that were rounded in this way.
     rounded = (draw.normal(5, 6) + shift) - shift
     shifted = adapters.run_cross_entropy(inputs=rounded + shift, targets=targets)
     plain = adapters.run_cross_entropy(inputs=rounded, targets=targets)

@@ -133,7 +133,7 @@ def test_top_p(adapters):
 def test_settings_together(adapters):
     """The temperature is applied first, then top_k, then top_p to the remaining tokens."""
     model = logits_of(0.36, 0.25, 0.16, 0.09, 0.14)
-    # The first two hold 0.78 at temperature 0.5, and 0.61 at temperature 1.
+    # The first two tokens have 0.78 together at temperature 0.5, and 0.61 at temperature 1.
     squares = [0.36**2, 0.25**2, 0.16**2, 0.09**2, 0.14**2]
     drawn = adapters.run_decode(**told(model, temperature=0.5, top_p=0.75))
     pair = [square / sum(squares[:2]) for square in squares[:2]]

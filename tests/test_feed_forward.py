@@ -1,4 +1,4 @@
-"""SiLU and SwiGLU, W2 (SiLU(W1 x) ⊙ W3 x)."""
+"""SiLU, and SwiGLU: W2 (SiLU(W1 x) ⊙ W3 x)."""
 
 import torch
 import torch.nn.functional as F

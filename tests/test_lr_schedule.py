@@ -26,7 +26,7 @@ def test_warm_up(adapters, cases):
 
 @task("lr_schedule")
 def test_after_the_cosine(adapters, cases):
-    """From `cosine_cycle_iters` on the rate stays at its minimum."""
+    """From iteration `cosine_cycle_iters` on, the rate is the minimum."""
     cases.check(adapters.probing("schedule"))
 
 

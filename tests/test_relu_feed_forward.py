@@ -1,4 +1,4 @@
-"""The ReLU feed-forward layer, W2 ReLU(W1 x + b1) + b2."""
+"""The ReLU feed-forward layer: W2 ReLU(W1 x + b1) + b2."""
 
 import torch
 import torch.nn.functional as F

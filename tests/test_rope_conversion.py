@@ -40,7 +40,7 @@ def test_converted_weights_give_the_same_scores(adapters, draw):
     """Converted weights give, with the other layout of RoPE, the same scores as before."""
     x, positions = draw.normal(5, 7).double(), torch.arange(5)
     weights = {name: draw.normal(rows, 7).double() for name, rows in (("q", 16), ("k", 8))}
-    heads = {"q": 2, "k": 1}  # fewer heads of keys: each kind is converted with its own number
+    heads = {"q": 2, "k": 1}  # queries and keys have different numbers of heads
 
     def scores(weights, rotate):
         q, k = (

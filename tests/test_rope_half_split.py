@@ -1,4 +1,4 @@
-"""RoPE in the half-split layout: feature j is rotated with feature j + head_dim/2."""
+"""RoPE in the half-split layout: features j and j + head_dim/2 are rotated as a pair."""
 
 import torch
 

@@ -56,7 +56,7 @@ def test_shift_changes_nothing(adapters, draw):
     x = draw.normal(3, 5)
     plain = adapters.run_softmax(in_features=x, dim=1)
     for shift in (128.0, -128.0):
-        # Adding 128 rounds the scores; take it off again, and the same rounding is on both sides.
+        # Adding 128 rounds the scores. Both sides use scores that were rounded in this way.
         rounded = (x + shift) - shift
         shifted = adapters.run_softmax(in_features=rounded + shift, dim=1)
         expected = adapters.run_softmax(in_features=rounded, dim=1)

@@ -1,4 +1,4 @@
-"""The training program: steps, seeds, checkpoints, validation, files."""
+"""The training loop and its program: steps, seeds, checkpoints, validation and files."""
 
 import math
 
@@ -167,7 +167,7 @@ def test_batches_are_random_windows(adapters):
     place = torch.empty(50, dtype=torch.long)
     place[IDS] = torch.arange(50)
     starts = [place[batch[:, 0]].tolist() for batch in batches]
-    # Of 45 windows, 240 draws leave out 0.2 on average, and 9 or more once in 10^13.
+    # 240 draws leave out 0.2 of 45 windows on average, and 9 or more once in 10^13 times.
     missing = 45 - len({start for row in starts for start in row})
     check(
         missing <= 8, f"{missing} of 45 windows were never drawn in 240 draws, expected at most 8"
@@ -194,7 +194,7 @@ def test_seed_decides_the_run(adapters):
 @ours
 @task("training_loop")
 def test_cosine_ends_with_the_run(adapters):
-    """Without cosine_cycle_iters, the learning rate reaches its minimum in the last step."""
+    """If cosine_cycle_iters is None, the learning rate reaches its minimum in the last step."""
     setting = {"steps": 4, "warmup_iters": 0, "cosine_cycle_iters": None}
     (run,) = runs_of(adapters, setting)
     expected = schedule(CONFIG | setting | {"cosine_cycle_iters": 4})

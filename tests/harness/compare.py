@@ -267,7 +267,7 @@ def strange_places(got: Tensor, expected: Tensor) -> Tensor:
 
 
 def _not_finite(got: Tensor, expected: Tensor) -> Difference | None:
-    """Report the first value that is NaN or infinite and should not be, or the other way round."""
+    """Report the first value at which only one tensor has NaN, or at which infinities differ."""
     wrong = strange_places(got, expected)
     if not wrong.any():
         return None

@@ -46,7 +46,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     why: str = ""
     """The sentence of the failed check with its fields unfilled, or the adapter that raised."""
     detail: str = ""
-    """What the kind needs.
+    """Details of the outcome; their meaning depends on the kind.
 
     For a wrong shape, dtype or type, this is the difference in words. For an exception, it is the
     exception's name. For NaN, it is a digest of the positions. For exact data, it is a digest of

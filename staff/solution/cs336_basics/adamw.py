@@ -1,4 +1,4 @@
-"""AdamW: steps of a size that suits each parameter, and weight decay beside them."""
+"""AdamW: an optimizer with an adaptive step for each parameter and decoupled weight decay."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,21 +11,21 @@ from torch.optim import Optimizer
 class AdamW(Optimizer):
     """Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2).
 
-    With the gradient g at step t = 1, 2, …, for each parameter θ:
+    Step t = 1, 2, … changes each parameter θ, whose gradient is g:
 
         m ← β₁ m + (1 − β₁) g            v ← β₂ v + (1 − β₂) g²
         m̂ = m / (1 − β₁ᵗ)                v̂ = v / (1 − β₂ᵗ)
         θ ← θ − lr · (m̂ / (sqrt(v̂) + eps) + weight_decay · θ)
 
-    m and v start at zeros. They have the dtype of their parameter, so keep parameters in float32
-    and leave half precision to autocast: in bfloat16 small steps are rounded away.
+    m and v start at zeros, and have the dtype of their parameter. Keep parameters in float32, and
+    use autocast for half precision: in bfloat16, small steps are lost by rounding.
 
     Args:
-        params: parameters, or groups of them: dicts with `params` and settings of their own.
+        params: the parameters, or groups of them: dicts with `params` and their own settings.
         lr: the learning rate.
-        betas: decay rates of the two moments, `(β₁, β₂)`.
-        eps: keeps the step finite where gradients are zero.
-        weight_decay: share of the parameter, times `lr`, that is taken off at each step.
+        betas: the decay rates of the two moments, `(β₁, β₂)`.
+        eps: added to the denominator, so that the step is finite if all gradients are zero.
+        weight_decay: the strength of the weight decay.
 
     Raises:
         ValueError: `lr`, `eps` or `weight_decay` is negative, or a beta is not in [0, 1).
@@ -49,16 +49,16 @@ class AdamW(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move every parameter that has a gradient, by the settings that its group has now.
+        """Update every parameter that has a gradient, with the current settings of its group.
 
-        Each parameter counts its own steps; one whose `grad` is None stays as it is, and so does
-        its state.
+        Each parameter counts its own steps. If the `grad` of a parameter is None, neither the
+        parameter nor its state changes.
 
         Args:
-            closure: computes the loss anew, with its gradients, before the parameters move.
+            closure: computes the loss and its gradients again, before the update.
 
         Returns:
-            what `closure` returned; None without one.
+            the result of `closure`; None if there is no closure.
         """
         loss = None
         if closure is not None:
@@ -72,7 +72,7 @@ class AdamW(Optimizer):
 
 
 def _update(parameter: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-    """Take one step with one parameter."""
+    """Update one parameter and its state."""
     if not state:
         state["step"] = 0
         state["first_moment"] = torch.zeros_like(parameter)

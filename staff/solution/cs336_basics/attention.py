@@ -1,4 +1,4 @@
-"""Attention: every token gathers what it needs from the tokens it may see."""
+"""Attention: each token gets a weighted mean of the values of the tokens it may attend to."""
 
 import math
 
@@ -18,36 +18,37 @@ def scaled_dot_product_attention(
     V: Float[Tensor, "... keys d_v"],
     mask: Bool[Tensor, "... queries keys"] | None = None,
 ) -> Float[Tensor, "... queries d_v"]:
-    """`softmax(Q Kᵀ / sqrt(d_k) + M) V`, with M = 0 where `mask` is True and −∞ where it is False.
+    """Compute `softmax(Q Kᵀ / sqrt(d_k) + M) V`; M is 0 where `mask` is True and −∞ elsewhere.
 
-    True means "may attend"; without a mask every query attends to every key. The mask's leading
-    axes broadcast against those of Q, K and V. A query that may attend to nothing gives zeros, and
-    its gradients are zeros too (Vaswani et al. 2017, eq. 1).
+    True means that the query may attend to the key. Without a mask, every query attends to every
+    key. The mask's leading axes broadcast against those of Q, K and V. If a query may attend to no
+    key, its output and its gradients are zeros (Vaswani et al. 2017, eq. 1).
     """
     scores = einsum(Q, K, "... queries d_k, ... keys d_k -> ... queries keys")
     scores = scores / math.sqrt(Q.shape[-1])
     if mask is None:
         return softmax(scores, dim=-1) @ V
-    # A softmax over nothing is NaN: a blind query sees everything, and its result is set to zeros.
+    # The softmax of scores that are all −∞ is NaN. So a query that may attend to no key ("blind")
+    # attends to all keys here, and zeros replace its result.
     blind = ~mask.any(dim=-1, keepdim=True)
     scores = torch.where(mask | blind, scores, -math.inf)
     return torch.where(blind, 0.0, softmax(scores, dim=-1) @ V)
 
 
 class MultiHeadSelfAttention(nn.Module):
-    """Causal self-attention in `num_heads` subspaces of `d_model / num_heads` features each.
+    """Causal self-attention with `num_heads` heads of `d_head = d_model / num_heads` features each.
 
-    Four linear layers without bias, `q_proj`, `k_proj`, `v_proj` and `output_proj`, all from
-    `d_model` to `d_model`. Head h owns the features `h·d_head` to `(h+1)·d_head - 1` of a
-    projection. With `rope`, queries and keys (never values) are rotated, each head alike
-    (Vaswani et al. 2017, section 3.2.2).
+    The four linear layers `q_proj`, `k_proj`, `v_proj` and `output_proj` map `d_model` features to
+    `d_model` and have no bias. Head h uses the features `h·d_head` to `(h+1)·d_head - 1` of a
+    projection. With `rope`, the queries and keys of each head are rotated in the same way; values
+    are not rotated (Vaswani et al. 2017, section 3.2.2).
 
     Args:
         d_model: number of features in and out.
         num_heads: number of heads; divides `d_model`.
         rope: rotates queries and keys of `d_model / num_heads` features; None for no positions.
-        device: where the weights live.
-        dtype: the weights' dtype.
+        device: the device of the weights.
+        dtype: the dtype of the weights.
 
     Raises:
         ValueError: `num_heads` does not divide `d_model`.
@@ -80,8 +81,8 @@ class MultiHeadSelfAttention(nn.Module):
     ) -> Float[Tensor, "... seq d_model"]:
         """Let every token attend to itself and to the tokens before it.
 
-        `token_positions` are used by RoPE alone and default to `0 … seq-1`; their leading axes
-        broadcast against those of `x`. Which token may see which depends on their order in the
+        Only RoPE uses `token_positions`. They default to `0 … seq-1`, and their leading axes
+        broadcast against those of `x`. The causal mask depends on the order of the tokens in the
         sequence, not on `token_positions`.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Batches: windows of text from random places, each with the tokens that come next."""
+"""Batches: random windows of the text, each with the window one token later as its target."""
 
 import numpy as np
 import numpy.typing as npt
@@ -13,18 +13,18 @@ def get_batch(
     context_length: int,
     device: torch.device | str,
 ) -> tuple[Int[Tensor, "batch_size context_length"], Int[Tensor, "batch_size context_length"]]:
-    """Sample `batch_size` windows of the dataset, and for each the window one token further on.
+    """Sample `batch_size` windows of the dataset, and for each the window one token later.
 
-    Every window that the dataset holds, with its targets, is as likely as any other, at each draw:
-    there are `len(dataset) − context_length`, they overlap, and one may come twice. No more is
-    read of the dataset than these windows, so it may be a memory-mapped file larger than memory.
-    PyTorch's generator on the CPU draws them, so that `torch.manual_seed` repeats a run.
+    Every draw chooses one of the `len(dataset) − context_length` windows that have targets, all
+    with the same probability. Windows overlap, and one may be drawn twice. Only the drawn windows
+    are read, so the dataset may be a memory-mapped file that is larger than memory. PyTorch's
+    generator on the CPU draws them, so `torch.manual_seed` makes a run repeatable.
 
     Args:
-        dataset: token ids, one after the other, of any integer dtype.
+        dataset: the token ids of the text, of any integer dtype.
         batch_size: number of windows.
         context_length: number of tokens in a window.
-        device: where the batch is put.
+        device: the device of the batch.
 
     Returns:
         inputs and targets, int64; `targets[b, i]` is the token after `inputs[b, i]`.

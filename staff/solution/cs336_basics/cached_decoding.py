@@ -1,4 +1,4 @@
-"""Decoding with a cache: the model is shown every token once."""
+"""Decoding with a cache: the model computes every token only once."""
 
 import torch
 from jaxtyping import Float, Int
@@ -10,15 +10,15 @@ from cs336_basics.kv_cache import KVCache
 
 
 def cached_next_logits(model: CausalLM) -> NextLogits:
-    """Turn a model into what `decode` asks for the logits of the next token, with a cache inside.
+    """Turn a model into a `next_logits` function for `decode`, with a cache inside.
 
-    The function that is returned takes ids on any device and gives the logits at the last position,
-    without gradients. Ids that continue those of the call before cost the work of the new ones
-    alone; any other ids begin a text of their own. It raises `IndexError` for more than
-    `context_length` ids: unlike a model without a cache, this one has no window that moves.
+    The returned function takes ids on any device, and returns the logits at the last position,
+    without gradients. If the ids extend those of the last call, the model gets only the new ones;
+    otherwise the cache is reset. For more than `context_length` ids the function raises
+    `IndexError`: unlike `next_token_logits`, it does not drop the oldest ids.
 
     Args:
-        model: the model, in the mode that it is to be used in.
+        model: the model, in training or in evaluation mode; the mode is not changed.
     """
     caches = [KVCache(model.trunk.context_length) for _ in model.trunk.layers]
     shown = torch.empty(0, 0, dtype=torch.int64)

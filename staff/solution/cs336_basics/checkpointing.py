@@ -1,4 +1,4 @@
-"""Checkpoints: a run that was stopped goes on as if nothing had happened."""
+"""Checkpoints: a run that was stopped can continue as if it had not been stopped."""
 
 import os
 from pathlib import Path
@@ -17,15 +17,15 @@ def save_checkpoint(
 ) -> None:
     """Write the state of a run.
 
-    The file holds state dicts and a number, no objects, so that it can be read with
-    `weights_only=True`. Names in it are those of the bare model: a model that was wrapped by
-    `torch.compile` or `DistributedDataParallel` leaves no prefix. A file at a path is replaced
-    as a whole: whenever the program is killed, the old file stands there or the new one.
+    The file holds only state dicts and a number, so that it can be read with `weights_only=True`.
+    Its names are those of the bare model, without the prefixes of `torch.compile` and
+    `DistributedDataParallel`. A file at a path is replaced in one step: if the program is killed at
+    any moment, either the old file or the new one is there, complete.
 
     Args:
         model: the model, wrapped or not.
         optimizer: its optimizer.
-        iteration: number of iterations done.
+        iteration: number of finished iterations.
         out: a path, or a file open for writing bytes.
     """
     checkpoint = {
@@ -47,11 +47,11 @@ def save_checkpoint(
 def load_checkpoint(
     src: str | os.PathLike[str] | IO[bytes], model: nn.Module, optimizer: Optimizer
 ) -> int:
-    """Give a model and its optimizer the state that was saved, and return the iteration.
+    """Load a saved state into a model and its optimizer, and return the iteration.
 
     The file is read with `weights_only=True`, so that it can't run code. The model may be wrapped
     by `torch.compile` or `DistributedDataParallel`, whether or not the saved one was, and may be on
-    another device. When an error is raised, model and optimizer are as they were.
+    another device. If an error is raised, neither the model nor the optimizer changes.
 
     Args:
         src: a path, or a file open for reading bytes.
@@ -59,7 +59,7 @@ def load_checkpoint(
         optimizer: its optimizer, with the same groups of parameters.
 
     Returns:
-        the number of iterations done.
+        the number of finished iterations.
 
     Raises:
         ValueError: the file is of another model or optimizer.
@@ -70,14 +70,14 @@ def load_checkpoint(
     if here != saved:
         name, shape = min(here.items() ^ saved.items())
         raise ValueError(f"the file is of another model: they differ in {name} of shape {shape}")
-    # The optimizer refuses a stranger's state before it changes anything, so it comes first.
+    # The optimizer checks the state before it changes anything, so its state is loaded first.
     optimizer.load_state_dict(checkpoint["optimizer"])
     model.load_state_dict(checkpoint["model"])
     return checkpoint["iteration"]
 
 
 def _bare(model: nn.Module) -> nn.Module:
-    """The model inside the wrappers of `torch.compile` and of parallel training."""
+    """Return the model without the wrappers of `torch.compile` and of parallel training."""
     while True:
         if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
             model = model.module

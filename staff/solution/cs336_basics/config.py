@@ -1,4 +1,4 @@
-"""What a training run is told: one typed configuration, read from a TOML or JSON file."""
+"""The configuration of a training run: typed data that is read from a TOML or JSON file."""
 
 from pathlib import Path
 from typing import Literal
@@ -7,14 +7,14 @@ import msgspec
 
 
 class ConfigError(ValueError):
-    """A configuration can't be used: one line that says what is wrong with which field."""
+    """A configuration can't be used; the text says in one line which field is wrong and why."""
 
 
 class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that decides the course of a run. A *step* is one update of the weights."""
+    """All settings of a training run. A *step* is one update of the weights."""
 
     vocab_size: int
-    """Number of tokens; every id of the data is smaller."""
+    """Number of tokens in the vocabulary; every id of the data is smaller."""
     context_length: int
     """Length of the sequences that the model is trained on, in tokens."""
     d_model: int
@@ -29,68 +29,67 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Base of RoPE's angles."""
 
     steps: int
-    """Length of the run, counted from its very beginning also when it is resumed."""
+    """Number of steps of the whole run; a resumed run counts from its first start."""
     batch_size: int
-    """Sequences in a step, over all processes together."""
+    """Number of sequences in a step, over all processes together."""
     seed: int = 0
-    """Decides the first weights and every batch."""
+    """Seed of the initial weights and of every batch."""
 
     max_learning_rate: float = 1e-3
     """Learning rate at the end of the warm-up."""
     min_learning_rate: float = 1e-4
     """Learning rate from step `cosine_cycle_iters` on."""
     warmup_iters: int = 0
-    """Steps in which the learning rate rises to its maximum."""
+    """Number of steps in which the learning rate rises to its maximum; it may be 0."""
     cosine_cycle_iters: int | None = None
-    """Step at which the learning rate reaches its minimum; None for the last one."""
+    """Step at which the learning rate reaches its minimum; None means the last step."""
     beta1: float = 0.9
-    """Decay of AdamW's mean of gradients."""
+    """Decay rate of AdamW's mean of gradients."""
     beta2: float = 0.95
-    """Decay of AdamW's mean of squared gradients."""
+    """Decay rate of AdamW's mean of squared gradients."""
     eps: float = 1e-8
     """Added to AdamW's denominator."""
     weight_decay: float = 0.1
-    """AdamW's decoupled decay, scaled by the learning rate."""
+    """Strength of AdamW's weight decay, which is scaled by the learning rate."""
     max_l2_norm: float = 1.0
-    """Gradients whose joint norm is greater are scaled down to it."""
+    """Largest norm of all gradients together; larger gradients are scaled down to it."""
 
     validation_tokens: int = 0
-    """Tokens at the end of the data that are held out for validation; 0 for none."""
+    """Number of tokens at the end of the data that are held out for validation; 0 means none."""
     validation_batches: int = 8
-    """Batches that a validation loss is the mean of."""
+    """Number of batches of a validation, whose loss is their mean."""
     validate_every: int = 100
-    """Steps between two validations."""
+    """Number of steps between two validations."""
     log_every: int = 1
-    """Steps between two lines of `metrics.csv`; a step with a validation has one, too."""
+    """Number of steps between two lines of `metrics.csv`; each validation adds a line too."""
     checkpoint_every: int = 100
-    """Steps between two checkpoints; there is always one at the end."""
+    """Number of steps between two checkpoints; the last step always saves one."""
 
     device: str = "auto"
-    """`cpu`, `cuda` or `mps`; `auto` takes the fastest that is there."""
+    """`cpu`, `cuda` or `mps`; `auto` chooses the fastest available device."""
     autocast: bool = False
     """Whether the matrix products of the model are computed in bfloat16."""
     compile: bool = False
-    """Whether the model goes through `torch.compile`."""
+    """Whether the model is compiled with `torch.compile`."""
 
     data: str = "tokens.npy"
-    """For the program alone, like all below: the token ids, as `.npy` or as raw integers."""
+    """File of token ids, `.npy` or raw integers; only the program uses this and later fields."""
     validation_data: str | None = None
-    """A second file to validate on; None for the held-out end of the first."""
+    """Second file, for validation; None means the held-out end of `data`."""
     data_dtype: Literal["uint16", "uint32"] = "uint16"
-    """What a raw file holds."""
+    """Dtype of the integers in a raw file."""
     out_dir: str = "run"
-    """Where metrics, checkpoint and loss curve go."""
+    """Folder for the metrics, the checkpoint and the loss curve."""
     loss_curve: bool = True
     """Whether the loss curve is drawn at the end, as `loss.png`."""
 
 
 def make_config(fields: dict[str, object]) -> TrainingConfig:
-    """Make a configuration of plain data.
+    """Make a configuration from plain data.
 
     Raises:
-        ConfigError: a field is unknown, missing, of another type, or of a value that no run can
-            have: counts are at least 1 (those that may be 0 say so), and `num_heads` divides
-            `d_model`.
+        ConfigError: a field is unknown, missing, of another type, or outside its range. Counts must
+            be at least 1, unless their description allows 0. `num_heads` must divide `d_model`.
     """
     try:
         config = msgspec.convert(fields, TrainingConfig)

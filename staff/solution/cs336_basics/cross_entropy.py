@@ -1,4 +1,4 @@
-"""Cross-entropy: how surprised the model is by the token that really came next."""
+"""Cross-entropy: the loss of a prediction, which is large if the right token was unlikely."""
 
 import torch
 from jaxtyping import Float, Int
@@ -8,11 +8,11 @@ from torch import Tensor
 def cross_entropy(
     logits: Float[Tensor, "... vocab_size"], targets: Int[Tensor, "..."]
 ) -> Float[Tensor, ""]:
-    """`−log softmax(logits)[target]` in nats, averaged over all targets whatever axes they have.
+    """Compute the mean of `−log softmax(logits)[target]` over all targets, in nats.
 
-    Finite for finite logits of any size. Half-precision logits are taken to float32 first, and the
-    loss of them is float32; otherwise it has the dtype of the logits. The inputs are left as they
-    were (Goodfellow, Bengio & Courville 2016, section 6.2.2.3).
+    The loss is finite for finite logits of any size. For half-precision logits it is computed in
+    float32 and is float32; otherwise it has the dtype of the logits. The inputs do not change
+    (Goodfellow, Bengio & Courville 2016, section 6.2.2.3).
 
     Args:
         logits: unnormalised log-probabilities.
@@ -22,7 +22,7 @@ def cross_entropy(
         RuntimeError: a target is negative, or `vocab_size` or greater; no target is ignored.
     """
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    # A shift by the same number changes nothing, so no gradient has to flow through the maximum.
+    # A shift of all logits does not change the result, so the maximum needs no gradient.
     shifted = wide - wide.amax(dim=-1, keepdim=True).detach()
     log_normalisers = shifted.exp().sum(dim=-1).log()
     of_targets = shifted.gather(-1, targets.unsqueeze(-1)).squeeze(-1)

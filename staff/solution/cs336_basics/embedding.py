@@ -6,16 +6,16 @@ from torch import Tensor, nn
 
 
 class Embedding(nn.Module):
-    """A look-up table: token id in, the table's row out.
+    """A look-up table that replaces each token id by a row.
 
-    The table is called `weight`, is stored as `(vocab_size, d_model)`, and starts as a truncated
-    normal of mean 0 and standard deviation 1, cut at ±3.
+    The table `weight` has the shape `(vocab_size, d_model)`. Its initial values come from a normal
+    distribution of mean 0 and standard deviation 1, truncated at ±3.
 
     Args:
         vocab_size: number of rows, one per token.
         d_model: length of each row.
-        device: where the table lives.
-        dtype: the table's dtype.
+        device: the device of the table.
+        dtype: the dtype of the table.
     """
 
     weight: Float[nn.Parameter, "vocab_size d_model"]
@@ -32,7 +32,7 @@ class Embedding(nn.Module):
         nn.init.trunc_normal_(self.weight, std=1.0, a=-3.0, b=3.0)
 
     def forward(self, token_ids: Int[Tensor, "..."]) -> Float[Tensor, "... d_model"]:
-        """Replace every id by its row, exactly as it stands in the table.
+        """Replace every id by its row of the table, bit for bit.
 
         Raises:
             IndexError: an id is `vocab_size` or greater.

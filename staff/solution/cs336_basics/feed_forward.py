@@ -1,4 +1,4 @@
-"""The feed-forward half of a block: SiLU, and the gated SwiGLU built on it."""
+"""The feed-forward layer of a block: SwiGLU, and SiLU, which it uses."""
 
 import torch
 from jaxtyping import Float
@@ -8,24 +8,24 @@ from cs336_basics.linear import Linear
 
 
 def silu(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """`x · sigmoid(x)`, element by element, finite for every finite input.
+    """Compute `x · sigmoid(x)` for every element; the result is finite for every finite input.
 
-    Source: Hendrycks & Gimpel 2016; also known as swish.
+    Another name of SiLU is swish (Hendrycks & Gimpel 2016).
     """
     return x * torch.sigmoid(x)
 
 
 class SwiGLU(nn.Module):
-    """`W2 (SiLU(W1 x) ⊙ W3 x)`: a feed-forward layer whose hidden features are gated.
+    """A feed-forward layer whose hidden features are gated: `W2 (SiLU(W1 x) ⊙ W3 x)`.
 
-    Three linear layers without bias, `w1` and `w3` from `d_model` to `d_ff`, `w2` back again
-    (Shazeer 2020, eq. 6).
+    The three linear layers have no bias: `w1` and `w3` map `d_model` features to `d_ff`, and `w2`
+    maps `d_ff` features to `d_model` (Shazeer 2020, eq. 6).
 
     Args:
         d_model: number of features in and out.
         d_ff: number of hidden features.
-        device: where the weights live.
-        dtype: the weights' dtype.
+        device: the device of the weights.
+        dtype: the dtype of the weights.
     """
 
     def __init__(
@@ -41,5 +41,5 @@ class SwiGLU(nn.Module):
         self.w3 = Linear(d_model, d_ff, device=device, dtype=dtype)
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
-        """Work on the last axis, whatever axes come before it."""
+        """Apply the layer to the last axis; there may be any leading axes."""
         return self.w2(silu(self.w1(x)) * self.w3(x))

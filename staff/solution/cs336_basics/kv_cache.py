@@ -1,4 +1,4 @@
-"""The key/value cache: what attention needs of the tokens before, kept instead of made again."""
+"""The key/value cache: it stores keys and values of earlier tokens, so they are computed once."""
 
 import torch
 from jaxtyping import Float
@@ -6,14 +6,14 @@ from torch import Tensor
 
 
 class KVCache:
-    """The keys and values of one attention layer, for the tokens that it was shown so far.
+    """The keys and values of one attention layer, for all tokens so far.
 
-    Keys are kept as they are compared, rotated already. There are `num_kv_heads` heads of both,
-    one for each group of query heads. Batch, device and dtype are those of what is appended first.
-    A cache is for inference: what it keeps carries no gradient (Pope et al. 2023).
+    Keys are stored after their rotation. Keys and values have `num_kv_heads` heads. The first
+    `append` decides batch, device and dtype. A cache is for inference: its tensors have no gradient
+    (Pope et al. 2023).
 
     Args:
-        max_seq_len: number of tokens that there is room for.
+        max_seq_len: number of tokens that the cache can hold.
     """
 
     max_seq_len: int
@@ -32,11 +32,11 @@ class KVCache:
     ) -> tuple[
         Float[Tensor, "*batch heads length d_head"], Float[Tensor, "*batch heads length d_head"]
     ]:
-        """Keep keys and values of the next `seq` tokens; return those of all tokens so far.
+        """Store the keys and values of the next `seq` tokens; return those of all tokens so far.
 
         Raises:
-            IndexError: there is no room for so many; the cache stays as it was.
-            ValueError: the other axes are not those of what is in the cache.
+            IndexError: the cache can't hold so many tokens; it does not change.
+            ValueError: the other axes differ from those in the cache.
         """
         *batch, heads, seq, d_head = keys.shape
         end = self.length + seq
@@ -60,6 +60,6 @@ class KVCache:
         return seen_keys, seen_values
 
     def reset(self) -> None:
-        """Forget all tokens; what comes next may have another batch, device and dtype."""
+        """Remove all tokens; the next `append` may have another batch, device and dtype."""
         self.length = 0
         self._kept = None

@@ -1,4 +1,4 @@
-"""LayerNorm: bring every token's features to mean 0 and variance 1, then scale and shift them."""
+"""LayerNorm: normalise each token over its features, then scale and shift them."""
 
 import torch
 from jaxtyping import Float
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class LayerNorm(nn.Module):
-    """`y = (x − mean(x)) / sqrt(var(x) + eps) · weight + bias`, over the features of each token.
+    """Computes `y = (x − mean(x)) / sqrt(var(x) + eps) · weight + bias` over each token's features.
 
     The variance is the mean of the squared deviations: their sum divided by `d_model`. The gain
     `weight` and the shift `bias` have one entry per feature and start at ones and at zeros.
@@ -16,8 +16,8 @@ class LayerNorm(nn.Module):
     Args:
         d_model: number of features.
         eps: added to the variance.
-        device: where gain and shift live.
-        dtype: the dtype of gain and shift.
+        device: the device of `weight` and `bias`.
+        dtype: the dtype of `weight` and `bias`.
     """
 
     weight: Float[nn.Parameter, " d_model"]
@@ -36,7 +36,7 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_model, device=device, dtype=dtype))
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
-        """Normalise the last axis, whatever axes come before it."""
+        """Normalise over the last axis; there may be any leading axes."""
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         centred = wide - wide.mean(dim=-1, keepdim=True)
         variance = centred.square().mean(dim=-1, keepdim=True)

@@ -8,17 +8,17 @@ from torch import Tensor, nn
 
 
 class Linear(nn.Module):
-    """`y = x Wᵀ`, without a bias.
+    """Computes `y = x Wᵀ`, without a bias.
 
-    The weight is stored as `(d_out, d_in)`, one row per output feature. It starts as a truncated
-    normal of mean 0 and variance `2 / (d_in + d_out)`, cut at three standard deviations on either
-    side (Glorot & Bengio 2010, eq. 12).
+    The weight has the shape `(d_out, d_in)`, with one row for each output feature. Its initial
+    values come from a normal distribution of mean 0 and variance `2 / (d_in + d_out)`, truncated at
+    three standard deviations on both sides (Glorot & Bengio 2010, eq. 12).
 
     Args:
         d_in: number of input features.
         d_out: number of output features.
-        device: where the weight lives.
-        dtype: the weight's dtype.
+        device: the device of the weight.
+        dtype: the dtype of the weight.
     """
 
     weight: Float[nn.Parameter, "d_out d_in"]
@@ -36,5 +36,5 @@ class Linear(nn.Module):
         nn.init.trunc_normal_(self.weight, std=std, a=-3 * std, b=3 * std)
 
     def forward(self, x: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
-        """Map the last axis from `d_in` to `d_out` features, whatever axes come before it."""
+        """Map the last axis from `d_in` to `d_out` features; there may be any leading axes."""
         return x @ self.weight.T

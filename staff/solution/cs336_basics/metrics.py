@@ -1,4 +1,4 @@
-"""The measurements of a run, kept in a CSV file that survives being stopped at any moment."""
+"""The measurements of a run, in a CSV file that stays readable if the run is killed."""
 
 import csv
 import os
@@ -10,10 +10,10 @@ COLUMNS = ("train_loss", "learning_rate", "gradient_norm", "validation_loss")
 
 
 def read_metrics(file: Path) -> dict[int, dict[str, float]]:
-    """Read what was measured at each step, exactly as it was written.
+    """Read the measurements of each step, with every digit that was written.
 
-    A last line without its line break, which a killed process may leave, doesn't count. A file
-    that isn't there holds nothing.
+    A last line without a line break is ignored, since a killed process may leave one. If the file
+    does not exist, the result is empty.
     """
     if not file.exists():
         return {}
@@ -27,7 +27,7 @@ def read_metrics(file: Path) -> dict[int, dict[str, float]]:
 def write_metrics(file: Path, metrics: Mapping[int, Mapping[str, float]]) -> None:
     """Replace the file by one that holds these steps.
 
-    Who is stopped in the middle leaves the old file.
+    If the process is killed before the end, the old file remains.
     """
     partial = file.with_name(f"{file.name}.partial")
     header = ",".join(("step", *COLUMNS))
@@ -37,7 +37,7 @@ def write_metrics(file: Path, metrics: Mapping[int, Mapping[str, float]]) -> Non
 
 
 def append_metrics(file: Path, step: int, row: Mapping[str, float]) -> None:
-    """Add one step at the end of the file; it is in the file when this returns."""
+    """Append one step to the file, and close the file."""
     with file.open("a", encoding="utf-8", newline="\n") as out:
         out.write(_line(step, row) + "\n")
 

@@ -1,7 +1,7 @@
-"""Pre-tokenisation: text is cut into words before bytes are merged, and no merge crosses a cut.
+"""Pre-tokenisation: text is split into pre-tokens, and no merge joins bytes of two pre-tokens.
 
-The same word stands in a text many times, so that training need only see each word once, with
-its count. That is what makes a tokenizer trainable on a laptop.
+A text contains the same pre-token many times. Training counts the pre-tokens first, and then works
+on each different one only once. This makes training fast enough for a laptop.
 """
 
 import multiprocessing
@@ -25,31 +25,31 @@ _BYTES_FOR_EACH_PROCESS = 8 << 20
 
 
 def pretokens(text: str) -> list[str]:
-    r"""Cut text that holds no special token into pre-tokens, which joined give the text again.
+    r"""Split text without special tokens into pre-tokens; joined, they are the text again.
 
-    They are the successive matches of GPT-2's pattern (Radford et al. 2019):
+    The pre-tokens are the successive matches of GPT-2's pattern (Radford et al. 2019):
     `'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`. The `regex` package
-    knows the classes of letters and numbers of all scripts; `re` doesn't.
+    supports the classes `\p{L}` and `\p{N}` of letters and numbers; `re` does not.
     """
     return _PRETOKEN.findall(text)
 
 
 def words(text: str) -> list[str]:
-    """Cut text that holds no special token into words, which joined give the text again.
+    """Split text without special tokens into words; joined, they are the text again.
 
-    A word is a run of visible characters with all white space before it. Its pre-tokens are the
-    same alone as inside the text, and there are far fewer different words than there are words:
-    what is worked out for one can be kept for the next.
+    A word is a run of visible characters with all white space before it. Its pre-tokens do not
+    depend on the text around it. A text repeats its words often, so results for words can be
+    cached.
     """
     # `re` is much faster than `regex`, but counts the separators 1c to 1f as white space.
     return _WORD.findall(text)
 
 
 class Splitter:
-    """Splits text at special tokens, and tells where it may be cut elsewhere.
+    """Splits text at special tokens, and finds other indices at which a text may be split.
 
     Args:
-        special_tokens: strings that are tokens as they stand, and end a document.
+        special_tokens: strings that are one token each; a document ends at each of them.
 
     Attributes:
         longest: number of characters of the longest special token; 0 if there is none.
@@ -70,28 +70,28 @@ class Splitter:
         self._special_anywhere = re.compile(f"(?=({either}))")
 
     def split(self, text: str) -> list[str]:
-        """Split into documents and special tokens by turns, documents (maybe empty) at both ends.
+        """Split a text into documents and special tokens, which alternate.
 
-        Special tokens are found from left to right; of several that begin at the same place, the
-        longest is taken.
+        The first and the last item are documents; a document may be empty. Special tokens are
+        searched from left to right. If several begin at the same index, the longest is taken.
         """
         return self._special.split(text) if self._special else [text]
 
     def last_cut(self, text: str, start: int = 0) -> int:
-        """Find the last place to cut `text`, whatever may follow it.
+        """Find the last index at which `text` may be split, whatever text follows.
 
-        Both sides, taken by themselves, have the documents, special tokens and pre-tokens that
-        they have together.
+        The two sides, processed separately, have the same documents, special tokens and pre-tokens
+        as together.
 
         Args:
             text: any text.
-            start: the first place that is allowed; what stands before it is looked at all the same.
+            start: the smallest allowed index; the text before it is still used as context.
 
         Returns:
-            The place, or 0 where there is none.
+            The index; 0 if there is none.
         """
-        # The pattern, which is searched from the end, finds characters that begin a pre-token
-        # whatever stands around them. What may be the beginning of a special token stays behind.
+        # The pattern is searched from the end. It finds characters that begin a pre-token in any
+        # context. The end of the text is left out, since it may be the start of a special token.
         known = len(text) - max(self.longest - 1, 0)
         found = _CUT.search(text, start, max(known, start))
         cut = found.start() if found else 0
@@ -100,7 +100,7 @@ class Splitter:
         return cut if cut > start else 0
 
     def _specials_across(self, text: str, place: int) -> list[int]:
-        """Where the special tokens begin that have `place` inside them."""
+        """Return the start indices of the special tokens that `place` would cut in two."""
         if not self.longest:
             return []
         first = max(0, place - self.longest + 1)
@@ -113,20 +113,20 @@ def count_pretokens(
     special_tokens: Sequence[str] = (),
     num_processes: int | None = None,
 ) -> Counter[bytes]:
-    """Count the pre-tokens of a file, none of which holds any part of a special token.
+    """Count the pre-tokens of a file; special tokens are not counted.
 
-    The file's bytes are taken as they are: line ends stay, and a byte that is not valid UTF-8
-    counts as a symbol of its own. The file is read in pieces, so that the memory needed depends on
-    how many different pre-tokens there are, not on the size of the file. The counts don't depend
-    on the number of processes.
+    The bytes of the file are not normalised: line ends are kept, and a byte that is not valid UTF-8
+    counts as a separate symbol. The file is read in pieces, so the memory depends on the number of
+    different pre-tokens, not on the size of the file. The counts do not depend on the number of
+    processes.
 
     Args:
         input_path: a text file in UTF-8.
         special_tokens: strings at which documents end.
-        num_processes: into how many shares the work is divided, each for a process of its own as
-            far as there are cores; None for as many as there are cores, but fewer for a small file.
-            The processes are started anew, so that a program which asks for several must have
-            its main part under `if __name__ == "__main__":`.
+        num_processes: number of shares of the work; there are no more processes than cores. None
+            means one share for each core, or fewer for a small file. The processes are spawned, so
+            a program that uses several must have its main part under
+            `if __name__ == "__main__":`.
     """
     size = os.path.getsize(input_path)
     if num_processes is None:
@@ -169,7 +169,7 @@ def _count(
 def _spans(
     path: str | os.PathLike[str], special_tokens: Sequence[str], step: int
 ) -> Iterator[tuple[int, int]]:
-    """Divide a file into spans of little more than `step` bytes that can be counted alone."""
+    """Divide a file into spans of little more than `step` bytes that can be counted separately."""
     splitter = Splitter(special_tokens)
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -181,8 +181,8 @@ def _spans(
 
 
 def _cut_behind(file: BufferedReader, offset: int, size: int, splitter: Splitter) -> int:
-    """Find a place behind `offset` where the file may be cut, in a window as small as will do."""
-    edge = 4  # bytes of a character that a window cuts may look like other characters
+    """Find an offset after `offset` at which the file may be split, in a window that grows."""
+    edge = 4  # the window may cut a character, whose bytes then decode as other characters
     length = _WINDOW_BYTES + 4 * splitter.longest
     while offset + length < size:
         file.seek(offset)

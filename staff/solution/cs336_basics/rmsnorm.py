@@ -1,4 +1,4 @@
-"""RMSNorm: bring every token's vector to unit root mean square."""
+"""RMSNorm: scale every token's vector to a root mean square of 1."""
 
 import torch
 from jaxtyping import Float
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class RMSNorm(nn.Module):
-    """`y = x / sqrt(mean(x²) + eps) · weight`, over the features of each token by itself.
+    """Computes `y = x / sqrt(mean(x²) + eps) · weight` over the features of each token.
 
     The gain `weight` has one entry per feature and starts at ones. Half-precision inputs are
     normalised in float32, since their squares overflow, and the result has the input's dtype
@@ -15,8 +15,8 @@ class RMSNorm(nn.Module):
     Args:
         d_model: number of features.
         eps: added to the mean of squares.
-        device: where the gain lives.
-        dtype: the gain's dtype.
+        device: the device of the gain.
+        dtype: the dtype of the gain.
     """
 
     weight: Float[nn.Parameter, " d_model"]
@@ -33,7 +33,7 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(d_model, device=device, dtype=dtype))
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
-        """Normalise the last axis, whatever axes come before it."""
+        """Normalise over the last axis; there may be any leading axes."""
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         root_mean_square = torch.sqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
         return (wide / root_mean_square * self.weight).to(x.dtype)

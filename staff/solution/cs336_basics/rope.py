@@ -11,15 +11,15 @@ class RotaryEmbedding(nn.Module):
 
     The angle is in radians, and j counts from 0 to `d_k/2 - 1`. The rotation is counter-clockwise:
     `(1, 0)` becomes `(cos, sin)`. The tables of cosines and sines, `(max_seq_len, d_k/2)`, are
-    buffers that are not saved with the model; nothing here is learned. They are float32, or float64
-    where `dtype` asks for it, and never less: bfloat16 can't even tell position 256 from 257
-    (Su et al. 2021, eq. 34).
+    buffers that are not saved with the model; nothing is learned. They are float64 if `dtype` is
+    float64, and otherwise float32, since half precision is not precise enough: bfloat16 rounds
+    position 257 to 256 (Su et al. 2021, eq. 34).
 
     Args:
         theta: the base of the angles.
         d_k: number of features of a query or key; even.
         max_seq_len: number of positions in the tables.
-        device: where the tables live.
+        device: the device of the tables.
         dtype: the dtype of the vectors to rotate.
 
     Raises:

@@ -8,16 +8,16 @@ from torch import Tensor, nn
 class SinusoidalPositions(nn.Module):
     """Adds `p(i)` to a token at position i, with `p(i)[2j] = sin(i · 10000^(-2j/d_model))`.
 
-    The feature after it, `p(i)[2j + 1]`, is the cosine of the same angle, in radians. With an odd
-    `d_model` the last sine has no cosine. The table of all p, `(max_seq_len, d_model)`, is a buffer
-    that is not saved with the model; nothing here is learned. It is float32, or float64 where
-    `dtype` asks for it, and never less (Vaswani et al. 2017, section 3.5).
+    The feature `p(i)[2j + 1]` is the cosine of the same angle, in radians. If `d_model` is odd, the
+    last sine has no cosine. The table of all p, `(max_seq_len, d_model)`, is a buffer that is not
+    saved with the model; nothing is learned. It is float64 if `dtype` is float64, and otherwise
+    float32 (Vaswani et al. 2017, section 3.5).
 
     Args:
         d_model: number of features.
         max_seq_len: number of positions in the table.
-        device: where the table lives.
-        dtype: the dtype of the vectors that it is added to.
+        device: the device of the table.
+        dtype: the dtype of the vectors to which the table is added.
     """
 
     table: Float[Tensor, "max_seq_len d_model"]
@@ -39,7 +39,7 @@ class SinusoidalPositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "... seq d_model"], token_positions: Int[Tensor, "... seq"]
     ) -> Float[Tensor, "... seq d_model"]:
-        """Add to every vector of `x` what belongs to its position.
+        """Add the table's row of its position to every vector of `x`.
 
         The leading axes of `token_positions` broadcast against those of `x`. The result has the
         dtype of `x`.

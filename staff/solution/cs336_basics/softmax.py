@@ -1,4 +1,4 @@
-"""Softmax: scores of any size become probabilities."""
+"""Softmax: it turns scores of any size into probabilities."""
 
 import torch
 from jaxtyping import Float
@@ -6,14 +6,14 @@ from torch import Tensor
 
 
 def softmax(x: Float[Tensor, "..."], dim: int) -> Float[Tensor, "..."]:
-    """`exp(x_i) / Σ_j exp(x_j)` along the axis `dim`; every slice along it sums to one.
+    """Compute `exp(x_i) / Σ_j exp(x_j)` along the axis `dim`; every slice along it sums to one.
 
-    Finite for finite inputs of any size. The result has the dtype of `x`; half precision is
-    computed in float32. The input is left as it was (Goodfellow, Bengio & Courville 2016,
-    sections 4.1 and 6.2.2.3).
+    The result is finite for finite inputs of any size, and has the dtype of `x`; half precision is
+    computed in float32. The input does not change (Goodfellow, Bengio & Courville 2016, sections
+    4.1 and 6.2.2.3).
     """
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    # A shift by the same number changes nothing, so no gradient has to flow through the maximum.
+    # A shift of all scores does not change the result, so the maximum needs no gradient.
     largest = wide.amax(dim=dim, keepdim=True).detach()
     exponentials = torch.exp(wide - largest)
     return (exponentials / exponentials.sum(dim=dim, keepdim=True)).to(x.dtype)

@@ -1,4 +1,4 @@
-"""The tokenizer: text to token ids and back."""
+"""The tokenizer: it encodes text as token ids, and decodes ids as text."""
 
 import heapq
 import os
@@ -23,24 +23,24 @@ _MEMO_LENGTH = 32  # characters; longer words hardly come again
 class Tokenizer:
     """Byte-pair encoding with a given vocabulary and merges.
 
-    Text becomes pre-tokens, these become bytes in UTF-8, and in each pre-token the pair of
-    neighbouring tokens that was merged first in training is merged first, until no pair is left
-    that training merged (Sennrich et al. 2016). Special tokens are never cut, whatever stands
-    around them; of several that begin at the same place, the longest is taken.
+    Text is split into pre-tokens, and these into their UTF-8 bytes. In each pre-token, the pair of
+    neighbouring tokens that training merged first is merged first. This repeats until no pair is
+    left that training merged (Sennrich et al. 2016). A special token in the text always becomes one
+    id. If several special tokens begin at the same index, the longest is taken.
 
     Args:
-        vocab: id → bytes; it is copied, and the caller's is left as it is.
+        vocab: the bytes of each id; the dict is copied and does not change.
         merges: pairs of tokens, in the order in which training made them.
-        special_tokens: strings that are tokens as they stand. Those that the vocabulary lacks are
-            appended to it, with the ids after its greatest.
+        special_tokens: strings that are one token each. Those that are not in the vocabulary are
+            added to it, with the ids after its greatest.
 
     Attributes:
-        vocab: id → bytes, special tokens included.
-        merges: as they were given.
-        special_tokens: without repetitions.
+        vocab: the bytes of each id, including the special tokens.
+        merges: the given merges.
+        special_tokens: the given special tokens, without repetitions.
 
     Raises:
-        ValueError: a merge makes a token, or is made of one, that the vocabulary lacks; or a
+        ValueError: the vocabulary lacks a token of a merge or the token that the merge makes, or a
             special token is empty.
     """
 
@@ -72,7 +72,7 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """Turn text into token ids.
 
-        A text that was decoded with `surrogateescape` gives the bytes that it was decoded from.
+        A text that was decoded with `surrogateescape` is encoded as its original bytes.
 
         Raises:
             KeyError: the vocabulary lacks a single byte that the text needs.
@@ -82,16 +82,16 @@ class Tokenizer:
         return list(self.encode_iterable(blocks))
 
     def encode_iterable(self, iterable: Iterable[str]) -> Iterator[int]:
-        """Turn pieces of a text, such as the lines of an open file, into token ids one by one.
+        """Yield the token ids of a text that comes in pieces, such as the lines of an open file.
 
         The ids are those of `encode("".join(iterable))`, wherever the pieces end: inside a word, a
-        special token, or white space. A piece is taken only when its ids are asked for, and no more
-        text is kept than is needed to know the next token.
+        special token, or white space. A piece is read only when its ids are requested. Only text
+        that the next token may depend on is kept in memory.
         """
         return chain.from_iterable(self._encoded(iterable))
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Turn token ids into text; bytes that are no valid UTF-8 become U+FFFD.
+        """Turn token ids into text; bytes that are not valid UTF-8 become U+FFFD.
 
         Raises:
             KeyError: an id is not in the vocabulary.
@@ -104,10 +104,10 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
+        """Read a tokenizer from a file that `save` wrote.
 
         Raises:
-            ValueError: the file is none of that form.
+            ValueError: the file does not have that form.
         """
         return cls(*read_tokenizer(path))
 
@@ -117,18 +117,18 @@ class Tokenizer:
 
     @classmethod
     def load_hugging_face(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a `tokenizer.json`, if it does what this class does: GPT-2's does, for example.
+        """Read the `tokenizer.json` of a tokenizer that works like this class, such as GPT-2's.
 
         Raises:
-            ValueError: the file is no such tokenizer, or one that works differently.
+            ValueError: the file is not a `tokenizer.json`, or its tokenizer works differently.
         """
         return cls(*read_hugging_face(path))
 
     def _encoded(self, pieces: Iterable[str]) -> Iterator[Iterable[int]]:
-        """Give the ids in portions, and keep the text back from its last cut on.
+        """Yield the ids in portions; the text after the last possible split is held for later.
 
-        What is kept is searched again when it has doubled, not at each piece: a long word may come
-        letter by letter.
+        The held text is searched again only after its length has doubled. Otherwise a long word
+        that comes letter by letter would be searched at every letter.
         """
         held: list[str] = []
         length = enough = 0
@@ -155,7 +155,7 @@ class Tokenizer:
         return list(chain.from_iterable(map(self._of_pretoken.__getitem__, pretokens(word))))
 
     def _encode_pretoken(self, pretoken: str) -> list[int]:
-        """Merge with a heap of `(rank, place)`, over places that know their neighbours."""
+        """Merge with a heap of `(rank, place)`; the tokens of the pre-token form a linked list."""
         data = pretoken.encode("utf-8", "surrogateescape")
         tokens = list(map(self._byte_ids.__getitem__, data))
         end = len(tokens)
@@ -185,7 +185,7 @@ class Tokenizer:
 def _ranks(
     merges: Sequence[tuple[bytes, bytes]], ids: Mapping[bytes, int]
 ) -> dict[tuple[int, int], tuple[int, int]]:
-    """For each pair of ids that merges: when, and into which id."""
+    """Return, for each pair of ids that is merged, the rank of the merge and the new id."""
     try:
         return {
             (ids[first], ids[second]): (rank, ids[first + second])
@@ -196,7 +196,7 @@ def _ranks(
 
 
 class _Memo(dict[str, list[int]]):
-    """Remembers the ids of short strings, and forgets all of them when there are too many."""
+    """A cache of the ids of short strings; it is emptied when it is full."""
 
     def __init__(self, encode: Callable[[str], list[int]]) -> None:
         super().__init__()

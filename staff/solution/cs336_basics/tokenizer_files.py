@@ -1,7 +1,7 @@
-"""The two files a tokenizer can live in: a form of our own, and Hugging Face's `tokenizer.json`.
+"""The two file forms of a tokenizer: our own, and Hugging Face's `tokenizer.json`.
 
-Both are JSON, so that reading one runs no code. Both are written to a temporary file that takes
-the old one's place when it is whole.
+Both forms are JSON, so reading a file runs no code. A file is written under a temporary name first,
+and replaces the old file when it is complete.
 """
 
 import json
@@ -33,8 +33,8 @@ def write_tokenizer(
          "merges": [["t", "h"], ...],
          "special_tokens": ["<|endoftext|>"]}
 
-    In `vocab` and `merges`, each character of a text stands for the byte of the same number
-    (Latin-1), so that any bytes can be written. `special_tokens` are ordinary texts.
+    In `vocab` and `merges`, each character of a string represents the byte of the same number
+    (Latin-1), so that any bytes can be written. `special_tokens` are ordinary strings.
     """
     tokenizer = {
         "format": _FORMAT,
@@ -47,10 +47,10 @@ def write_tokenizer(
 
 
 def read_tokenizer(path: _Path) -> _Tokenizer:
-    """Read what `write_tokenizer` wrote: vocabulary, merges and special tokens.
+    """Read a file that `write_tokenizer` wrote; return vocabulary, merges and special tokens.
 
     Raises:
-        ValueError: the file is none of that form; the text says why.
+        ValueError: the file does not have that form; the text says why.
     """
     found = _read(path)
     if found.get("format") != _FORMAT or found.get("version") != _VERSION:
@@ -71,8 +71,8 @@ def write_hugging_face(
 ) -> None:
     """Write a `tokenizer.json`: a byte-level BPE model with GPT-2's pattern.
 
-    There every byte is written as a printable character (Radford et al. 2019): those that print
-    stand for themselves, and the others, in their order, for the characters from U+0100 on.
+    In this form, every byte is written as a printable character (Radford et al. 2019). A printable
+    byte is written as itself; the others are written, in order, as the characters from U+0100 on.
     """
     letters = _letters()
     specials = {special.encode(): special for special in special_tokens}
@@ -115,12 +115,12 @@ def write_hugging_face(
 
 
 def read_hugging_face(path: _Path) -> _Tokenizer:
-    """Read a `tokenizer.json`: vocabulary, merges and special tokens.
+    """Read a `tokenizer.json`; return vocabulary, merges and special tokens.
 
     Raises:
-        ValueError: the file is no `tokenizer.json`, or that of a tokenizer which works differently:
-            no byte-level BPE, another pattern, a normaliser, a space put in front. The text says
-            what.
+        ValueError: the file is not a `tokenizer.json`, or its tokenizer works differently: it is
+            not a byte-level BPE, or has another pattern, a normaliser or an added space. The text
+            says which.
     """
     found = _read(path)
     try:
@@ -170,7 +170,7 @@ def _refuse_other_kinds(tokenizer: dict[str, Any]) -> None:
 
 
 def _letters() -> list[str]:
-    """The character that stands for each byte in Hugging Face's files."""
+    """Return the character that represents each byte in Hugging Face's files."""
     prints = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = iter(range(0x100, 0x200))
     return [chr(byte if byte in prints else next(others)) for byte in range(256)]

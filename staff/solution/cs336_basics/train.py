@@ -1,6 +1,6 @@
-"""The program: `python -m cs336_basics.train --config FILE [--resume]`.
+"""The training program: `python -m cs336_basics.train --config FILE [--resume]`.
 
-As several processes, on as many GPUs or on one CPU, PyTorch's own launcher starts it:
+PyTorch's launcher starts it as several processes, with one GPU for each or all on the CPU:
 `torchrun --nproc-per-node 2 -m cs336_basics.train --config FILE`.
 """
 
@@ -22,14 +22,14 @@ from cs336_basics.training import OnLog, train
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train as a configuration file says, show how it goes, and draw the loss curve.
+    """Train with the settings of a configuration file, show the progress, and draw the loss curve.
 
-    A bar shows the loss, the tokens per second and the time left. The curve stands beside the
-    other files of the run. Where the configuration or the data can't be used, one line says why,
-    and the exit status is 2.
+    A bar shows the loss, the tokens per second and the remaining time. The curve is written to the
+    folder of the run. If the configuration or the data can't be used, one line says why, and the
+    exit status is 2.
 
     Args:
-        arguments: those of the command line; None for the process's own.
+        arguments: the arguments of the command line; None means those of this process.
     """
     parser = argparse.ArgumentParser(description="Train a Transformer language model.")
     parser.add_argument("--config", type=Path, required=True, help="a .toml or .json file")
@@ -50,14 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def open_token_ids(file: str | os.PathLike[str], dtype: str) -> Int[np.ndarray, " n"]:
-    """Map a file of token ids into memory, of which only the parts that are used are read.
+    """Map a file of token ids into memory, so that only the used parts are read.
 
     Args:
-        file: a `.npy` file, or one of any other name that holds nothing but the integers.
-        dtype: of the integers of the latter, such as `uint16`.
+        file: a `.npy` file, or a file with another name that holds only the integers.
+        dtype: dtype of the integers in such a file, such as `uint16`.
 
     Raises:
-        ConfigError: the file can't be read, or holds no row of integers.
+        ConfigError: the file can't be read, or does not hold integers along a single axis.
     """
     try:
         if Path(file).suffix == ".npy":
@@ -75,7 +75,7 @@ def open_token_ids(file: str | os.PathLike[str], dtype: str) -> Int[np.ndarray, 
 
 def draw_curve(metrics: Mapping[int, Mapping[str, float]], file: str | os.PathLike[str]) -> None:
     """Draw training and validation loss, in nats per token, over the steps, into a PNG file."""
-    from matplotlib.figure import Figure  # slow to import, and wanted at the very end
+    from matplotlib.figure import Figure  # slow to import, and needed only here
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
@@ -91,7 +91,7 @@ def draw_curve(metrics: Mapping[int, Mapping[str, float]], file: str | os.PathLi
 
 @contextmanager
 def _processes() -> Iterator[bool]:
-    """Join the processes that torchrun has started, if it has; tell whether this is the first."""
+    """Join the processes that torchrun has started, if any; yield whether this is the first one."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield True
         return
@@ -113,7 +113,7 @@ def _progress_bar(config: TrainingConfig, hidden: bool) -> Iterator[OnLog]:
 
         def show(step: int, row: Mapping[str, float]) -> None:
             tokens = step * tokens_per_step
-            if not bar.n:  # what an earlier call has done says nothing about the speed
+            if not bar.n:  # the steps of an earlier run don't count for the speed
                 bar.initial = tokens - tokens_per_step
                 bar.n = bar.initial
             bar.set_postfix(loss=f"{row['train_loss']:.3f}", refresh=False)

@@ -1,7 +1,7 @@
-"""Byte-pair encoding: again and again, the most frequent pair of tokens becomes a token.
+"""Byte-pair encoding: training merges the most frequent pair of tokens, again and again.
 
-A merge changes few words. So the counts of pairs are kept, and only those next to a merge are
-updated, in place of counting everything anew.
+A merge changes few words. The counts of pairs are therefore stored, and a merge updates only the
+counts of the pairs next to it.
 """
 
 import heapq
@@ -26,25 +26,26 @@ def train_bpe(
 ) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
     """Train a byte-level BPE tokenizer (Sennrich et al. 2016, on bytes: Radford et al. 2019).
 
-    Training starts from the 256 single bytes and counts, in every pre-token, all pairs of
-    neighbouring tokens; `aaaa` holds `(a, a)` three times. The pair with the greatest count becomes
-    a token, wherever it stands, from left to right. Of several pairs with that count, the one whose
-    tuple of bytes is greatest is taken: `(b"b", b"a")` before `(b"ab", b"z")`. Training ends when
-    the vocabulary is full, or when no pair is left.
+    Training starts from the 256 single bytes, and counts all pairs of neighbouring tokens in every
+    pre-token; `aaaa` holds `(a, a)` three times. The pair with the greatest count is merged into
+    one token, in every pre-token and from left to right; then the next pair is merged. If several
+    pairs have the greatest count, the greatest tuple of bytes is merged: `(b"b", b"a")` before
+    `(b"ab", b"z")`. Training ends when the vocabulary is full, or when no pair is left.
 
     Args:
-        input_path: a text file in UTF-8; its bytes are taken as they are.
-        vocab_size: number of tokens, single bytes and special tokens included.
-        special_tokens: strings that end a document and are tokens as they stand. Nothing in them
-            is counted or merged.
-        num_processes: see `count_pretokens`. The result doesn't depend on it.
+        input_path: a text file in UTF-8; its bytes are not normalised.
+        vocab_size: number of tokens, including the single bytes and the special tokens.
+        special_tokens: strings that end a document and are one token each. Nothing in them is
+            counted or merged.
+        num_processes: see `count_pretokens`. The result does not depend on it.
 
     Returns:
-        The vocabulary, id → bytes, and the merges in the order in which they were made. The single
-        bytes have the ids 0 to 255, then come the merges, and the special tokens have the last ids.
+        The vocabulary, which maps ids to bytes, and the merges in the order of training. The single
+        bytes have the ids 0 to 255, the merges have the next ids, and the special tokens have the
+        last ids.
 
     Raises:
-        ValueError: `vocab_size` has no room for the single bytes and the special tokens.
+        ValueError: `vocab_size` is too small for the single bytes and the special tokens.
     """
     specials = [special.encode() for special in dict.fromkeys(special_tokens)]
     size = vocab_size - len(specials)
@@ -68,10 +69,10 @@ def train_bpe(
 
 
 class _Words:
-    """All different pre-tokens in one row, linked so that a merge costs what it changes.
+    """All different pre-tokens in one linked list: a merge takes time only where it applies.
 
-    A token stands at the place of its first byte. `places` remembers where a pair came to be; an
-    entry whose tokens have changed since is skipped when it is met.
+    The index of a token is that of its first byte. `places` holds the indices at which each pair
+    was formed; an index whose tokens have changed since then is skipped.
     """
 
     def __init__(self, pretokens: Mapping[bytes, int]) -> None:
@@ -90,7 +91,7 @@ class _Words:
                 self.places[pair].append(place)
 
     def merge(self, pair: _Pair, new: int) -> set[_Pair]:
-        """Merge a pair everywhere, and return the pairs that there are more of now."""
+        """Merge a pair everywhere, and return the pairs whose counts have grown."""
         first, second = pair
         tokens, counts, places = self.tokens, self.counts, self.places
         grown = set()
@@ -117,9 +118,9 @@ class _Words:
 
 
 class _Queue:
-    """Gives the pair that is next: the greatest count, and of these the greatest tuple of bytes.
+    """A queue of pairs: the greatest count comes first, then the greatest tuple of bytes.
 
-    Counts that fall are left as they are in the heap, and put right when they come to its top.
+    If a count falls, its entry in the heap is corrected only when it comes to the top.
     """
 
     def __init__(self, counts: dict[_Pair, int], tokens: Sequence[bytes]) -> None:
@@ -130,7 +131,7 @@ class _Queue:
         self.push(counts)
 
     def push(self, pairs: Mapping[_Pair, int] | set[_Pair]) -> None:
-        """Put pairs in whose counts have grown."""
+        """Add pairs whose counts have grown."""
         known = len(self._descending)
         self._descending += [_descending(token) for token in self._tokens[known:]]
         for pair in pairs:
@@ -139,7 +140,7 @@ class _Queue:
             heapq.heappush(self._heap, (-self._counts[pair], order, pair))
 
     def pop(self) -> _Pair | None:
-        """Take out the next pair; None where no pair is left."""
+        """Return the next pair; None if no pair is left."""
         while self._heap:
             negative, order, pair = self._heap[0]
             count = self._counts.get(pair, 0)
@@ -153,10 +154,10 @@ class _Queue:
 
 
 def _descending(token: bytes) -> str:
-    """Turn the order round: the greater the bytes, the smaller the text.
+    """Return a text that sorts in the opposite order: greater bytes give a smaller text.
 
-    The last character is greater than all others, so that `b"ab"` comes before its beginning
-    `b"a"`, and two texts in a row compare as a pair does.
+    The last character is greater than all others. So `b"ab"` comes before its prefix `b"a"`, and
+    two joined texts sort like a pair of tokens.
     """
     return token.translate(_COMPLEMENT).decode("latin-1") + "\u0100"
 

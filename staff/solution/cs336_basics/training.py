@@ -1,4 +1,4 @@
-"""Training: batch after batch, in a run that may be stopped at any moment and goes on as before."""
+"""Training: a run that may be stopped at any moment can continue as if it had not been stopped."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ from cs336_basics.metrics import append_metrics, read_metrics, write_metrics
 from cs336_basics.transformer import TransformerLM
 
 OnLog = Callable[[int, Mapping[str, float]], None]
-"""Is told a step, and what was measured at it."""
+"""A function that is called with the number of a logged step and its measurements."""
 
 
 def train(
@@ -35,41 +35,41 @@ def train(
     validation_ids: Int[np.ndarray, " m"] | None = None,
     on_log: OnLog | None = None,
 ) -> dict[int, dict[str, float]]:
-    """Train a model, and return what was measured at each logged step.
+    """Train a model, and return the measurements of each logged step.
 
-    A step is one update of the weights; the first is step 1, and step k has the learning rate of
-    iteration k of the schedule. What is measured at a step:
+    A step is one update of the weights. The first one is step 1, and step k has the learning rate
+    of iteration k of the schedule. The measurements of a step are:
 
     - `train_loss`: the loss of its batch before the update, in nats per token;
-    - `learning_rate`: the one that the update used;
-    - `gradient_norm`: the joint L2 norm of all gradients before clipping;
+    - `learning_rate`: the learning rate of the update;
+    - `gradient_norm`: the L2 norm of all gradients together, before clipping;
     - `validation_loss`, at some steps: the mean loss over batches of held-out tokens after the
       update, in evaluation mode. All validations of a run use the same batches.
 
-    A run that is stopped, at whatever moment, and resumed ends as it would have ended without,
-    on the CPU bit for bit, in weights and measurements. For that the batch of a step depends on
-    `config.seed` and the step alone. The files in `out_dir` are:
+    A run that is stopped at any moment and resumed ends with the weights and measurements of a run
+    without a stop; on the CPU they are equal bit for bit. For this purpose, the batch of a step
+    depends only on `config.seed` and the number of the step. The files in `out_dir` are:
 
     - `checkpoint.pt`: `save_checkpoint` of model, optimizer and the number of steps done;
     - `metrics.csv`: the columns `step`, `train_loss`, `learning_rate`, `gradient_norm` and
-      `validation_loss`, one line for each logged step, never two for the same;
+      `validation_loss`, with exactly one line for each logged step;
     - `config.json`: the configuration.
 
-    Where a process group of PyTorch is open, every process calls this and works on its share of
-    each batch, and the first one writes the files.
+    If a process group of PyTorch is initialised, every process calls this function and works on its
+    share of each batch; the first process writes the files.
 
     Args:
-        token_ids: the data, which may be memory-mapped: only what a batch needs is read.
-        config: all that decides the course of the run.
-        out_dir: made where it is missing.
-        resume: go on from the checkpoint in `out_dir`, or begin where there is none. Otherwise
-            begin, and replace what an earlier run has left.
-        validation_ids: the held-out tokens; None for the last `config.validation_tokens` of the
-            data, which are then not trained on.
-        on_log: is told each logged step of this call, and what was measured.
+        token_ids: the data, which may be memory-mapped: only the tokens of a batch are read.
+        config: the settings of the run.
+        out_dir: the folder of the files; it is made if it does not exist.
+        resume: continue from the checkpoint in `out_dir`, or begin a new run if there is none. If
+            False, begin a new run and replace the files of an earlier one.
+        validation_ids: the held-out tokens; None means the last `config.validation_tokens` of the
+            data, which are then not used for training.
+        on_log: is called with each logged step of this call and its measurements.
 
     Returns:
-        the measurements under the numbers of their steps, of the whole run also when it is resumed.
+        the measurements by the number of the step; after a resume, those of the whole run.
 
     Raises:
         ConfigError: the data is too short for one sequence and its targets, or the processes
@@ -128,7 +128,7 @@ def train(
                 append_metrics(metrics_file, step, row)
                 if on_log is not None:
                     on_log(step, row)
-        # Last of all: a step that the checkpoint holds is never measured again.
+        # The checkpoint comes last, so that a step in the checkpoint is never measured again.
         if rank == 0 and (last or step % config.checkpoint_every == 0):
             save_checkpoint(model, optimizer, step, checkpoint)
     return metrics
@@ -152,7 +152,7 @@ def _split(
     validation_ids: npt.NDArray[np.integer] | None,
     config: TrainingConfig,
 ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.integer] | None]:
-    """Hold out the end of the data, where validation has none of its own."""
+    """Hold out the end of the data, unless there is separate data for validation."""
     if validation_ids is None and config.validation_tokens:
         cut = max(0, len(token_ids) - config.validation_tokens)
         token_ids, validation_ids = token_ids[:cut], token_ids[cut:]
@@ -174,7 +174,7 @@ def _device(config: TrainingConfig) -> torch.device:
 
 
 def _process(config: TrainingConfig) -> tuple[int, int]:
-    """The number of this process, and how many there are."""
+    """Return the rank of this process, and the number of processes."""
     if not dist.is_initialized():
         return 0, 1
     if config.batch_size % dist.get_world_size():

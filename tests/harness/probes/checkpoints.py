@@ -79,7 +79,7 @@ def resumed_run(
 
 
 def refused_load(adapters: ModuleType, kind: str) -> dict[str, Plain]:
-    """Load a checkpoint into a model or optimizer that it doesn't fit.
+    """Load a checkpoint into a model or optimizer that it does not fit.
 
     Args:
         adapters: the adapters module of the submission.
@@ -169,7 +169,7 @@ def replacing(adapters: ModuleType) -> dict[str, Plain]:
     old = file.read_bytes()
     try:
         os.link(file, second)
-    except OSError:  # a file system without links
+    except OSError:  # the file system has no hard links
         second.write_bytes(old)
     adapters.run_save_checkpoint(model, optimizer, 2, str(file))
     replaced, others = second.read_bytes() == old, [p.name for p in folder.iterdir()]
@@ -185,7 +185,7 @@ def replacing(adapters: ModuleType) -> dict[str, Plain]:
 
 
 class _Broken(Tensor):
-    """A tensor that can't be written."""
+    """A tensor that can't be saved."""
 
     def __reduce_ex__(self, _: Any) -> Any:
         raise RuntimeError("no space left on the device")

@@ -193,7 +193,7 @@ def bpe_files(
     merges: Sequence[Pair],
     special_tokens: list[str],
 ) -> dict[str, Plain]:
-    """Write a tokenizer to a file, read it again, and encode with both.
+    """Write a tokenizer to a file, read it again, and encode texts with both.
 
     Args:
         symbol: the class, as `package.module:Name`.
@@ -216,7 +216,7 @@ def bpe_files(
 
 
 def bpe_reading(symbol: str, method: str, path: str, texts: Sequence[str]) -> list[list[int]]:
-    """Encode with a tokenizer that is read from a file."""
+    """Encode texts with a tokenizer that is read from a file."""
     tokenizer = getattr(resolve(symbol), method)(path)
     return [_ints(tokenizer.encode(text)) for text in texts]
 

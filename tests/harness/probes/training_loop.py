@@ -125,7 +125,7 @@ def plain_loop(
     learning_rates: Sequence[float],
     decay_first: bool,
 ) -> dict[str, Tensor]:
-    """Train the submission's model in a plain loop of PyTorch's own functions.
+    """Train the submission's model in a plain loop of PyTorch functions.
 
     Args:
         symbol: the class of the model.
@@ -136,7 +136,7 @@ def plain_loop(
         decay_first: whether AdamW applies weight decay before the update.
 
     Returns:
-        `losses` and `norms` of every step, and the last `weights`.
+        the `losses` and `norms` of every step, and the final `weights`.
     """
     model = _loaded(resolve(symbol), config, weights)
     parameters = list(model.parameters())
@@ -163,7 +163,7 @@ def plain_loop(
 def logits_of_weights(
     symbol: str, config: Mapping[str, Plain], weights: Tensor, ids: Tensor
 ) -> Tensor:
-    """Ask the submission's model for its logits, with the weights of a run."""
+    """Return the logits of the submission's model, with the weights of a run."""
     with torch.no_grad():
         logits: Tensor = _loaded(resolve(symbol), config, weights)(ids)
     return logits
@@ -178,7 +178,7 @@ def training_program(
         symbol: the program's function, which takes the arguments of a command line.
         token_ids: the data, written as `.npy` or, if `config` has a `data_dtype`, as raw integers.
         config: the configuration, without paths.
-        form: `json` or `toml`.
+        form: the form of the configuration file, `json` or `toml`.
     """
     leave_the_compiler_out()
     folder = scratch_file("")
