@@ -1,4 +1,4 @@
-"""The solution on examples that the handout and the texts behind it work out by hand."""
+"""The solution on examples that the handout and its sources compute by hand."""
 
 import math
 
@@ -26,7 +26,7 @@ def test_rmsnorm_table() -> None:
 
 
 def test_price() -> None:
-    """Catches a bias or a transposed weight in the price of a flat, w1 area + w2 age + w3 floor.
+    """Catches a bias or a transposed weight in a linear layer that computes the price of a flat.
 
     By hand: 100 m², 10 years old, 3rd floor, at 5, -2 and 0.5 each: 500 - 20 + 1.5 = 481.5.
     """
@@ -35,13 +35,13 @@ def test_price() -> None:
 
 
 def test_softmax_of_large_numbers() -> None:
-    """Catches a softmax of [1, 5, 100, 10000] that overflows: the last gets everything."""
+    """Catches a softmax of [1, 5, 100, 10000] that overflows: it is [0, 0, 0, 1]."""
     assert run_softmax(torch.tensor([1.0, 5.0, 100.0, 10000.0]), 0).tolist() == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("shift", [-1e4, 1e4])
 def test_softmax_ignores_a_shift(shift: float) -> None:
-    """Catches a softmax of 0, 1, 2 that changes when ±10000 is added: it is 1 : e : e²."""
+    """Catches a softmax of [0, 1, 2] that changes when 10000 is added or subtracted."""
     total = 1 + math.e + math.e**2
     expected = torch.tensor([1 / total, math.e / total, math.e**2 / total])
     agree(run_softmax(torch.tensor([0.0, 1.0, 2.0]) + shift, 0), expected)
@@ -49,7 +49,7 @@ def test_softmax_ignores_a_shift(shift: float) -> None:
 
 @pytest.mark.parametrize("m", [0, 1, 2, 127])
 def test_rope_angles_of_four_features(m: int) -> None:
-    """Catches frequencies other than 1 and 1/100 for four features, and a turn the other way."""
+    """Catches frequencies other than 1 and 1/100 for four features, or a reversed rotation."""
     rope = RotaryEmbedding(10000.0, 4, 128, dtype=torch.float64)
     vectors = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]], dtype=torch.float64)
     expected = [
@@ -60,7 +60,7 @@ def test_rope_angles_of_four_features(m: int) -> None:
 
 
 def test_smoke_test_of_the_model() -> None:
-    """Catches num_layers taken for num_heads, an ignored d_ff, and a softmax on the logits."""
+    """Catches num_layers and num_heads exchanged, an ignored d_ff, or a softmax on the logits."""
     vocab, context, d_model, layers, heads, d_ff = 10000, 128, 128, 4, 8, 512
     model = TransformerLM(vocab, context, d_model, layers, heads, d_ff, 10000.0)
     attentions = [m for m in model.modules() if isinstance(m, MultiHeadSelfAttention)]
