@@ -26,7 +26,7 @@ def quick_folder() -> Path | None:
 
 
 def write_whole(file: Path, content: bytes) -> None:
-    """Write a file so that it holds its old or its new content, even if this is interrupted.
+    """Replace a file as a whole: after an interruption, it has its old or its new content.
 
     Raises:
         OSError: the file can't be written; the error names the file.

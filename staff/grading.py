@@ -75,7 +75,7 @@ def grade_batch(
             backend=backend,
             **batch.settings,
         )
-        gc.freeze()  # what is loaded stays loaded; the collector need not scan it again and again
+        gc.freeze()  # loaded objects stay in use, so the collector need not scan them
         for done in grade_all(submissions, how, lambda *found: batch.kept(out, *found)):
             write_reports(done, rubric, out / done.submission)
             grades[done.submission] = done
@@ -86,7 +86,7 @@ def grade_batch(
 
 def _draw(cases: Path, seed: str, listener: Listener) -> Path:
     listener.progress("drawing fresh cases", 0, 0)
-    cases.mkdir(0o700)  # it holds the answers, and every user may enter the folder above it
+    cases.mkdir(0o700)  # it holds the answers, and every user may enter its parent folder
     files, unchanged = fresh_files(FIXTURES, seed)
     for case in unchanged:
         listener.say(

@@ -117,7 +117,7 @@ def bound_privileges() -> None:
 
 
 def drop_privileges() -> None:
-    """Drop every capability for good, and every way to get one.
+    """Drop every capability, and every way to get one again.
 
     Raises:
         OSError: a capability could not be dropped.
@@ -139,7 +139,7 @@ def landlock_version() -> int:
 
 
 def landlock(readable: list[Path], writable: list[Path]) -> None:
-    """Forbid this process every file except these.
+    """Forbid this process to use any files except these.
 
     If the kernel can, also forbid TCP, and signals and abstract sockets to processes that do not
     have the same restriction.

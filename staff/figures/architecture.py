@@ -1,7 +1,7 @@
 """Draws the one picture of `docs/architecture.md`: `python -m staff.figures.architecture`.
 
 The picture shows the two journeys of the product, box by box. The left column follows an answer
-until it is a point. The right column follows an input until it is a saved case.
+until it earns a point. The right column follows an input until it becomes a saved case.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ FILE = Path(__file__).parents[2] / "docs" / "figures" / "architecture.svg"
 
 Owner = Literal["student", "suite", "staff"]
 COLOURS: dict[Owner, str] = {"student": GOLD, "suite": BLUE, "staff": GREEN}
-"""The colour of a box says who writes what is in it."""
+"""The colour of a box, which shows who writes the file or folder."""
 
 
 class Box(NamedTuple):
     """A folder or a file, and what happens there."""
 
     path: str
-    """From the root of the repository; `<stem>` stands for the stem of a task."""
+    """The path from the repository's root; `<stem>` stands for the stem of a task."""
     says: str
     owner: Owner
 
@@ -61,7 +61,7 @@ _SMALL, _LARGE = 9.5, 11.0
 
 
 def architecture() -> Figure:
-    """Draw the two journeys side by side, and below the right one what the colours mean."""
+    """Draw the two journeys side by side, with a legend below the right one."""
     figure = Figure(figsize=(6.1, 7.3))
     axes = figure.add_axes((0, 0, 1, 1))
     _sandbox(axes)
@@ -123,7 +123,7 @@ def _arrow(
 
 
 def _sandbox(axes: Axes) -> None:
-    """Frame what runs in a sandbox when a submission is graded."""
+    """Draw a frame around the boxes that run in a sandbox when a submission is graded."""
     height = _top(1) + _HEIGHT - _top(0) + 2.8
     frame = FancyBboxPatch(
         (_LEFT - 1.6, _top(0) - 1.4),
@@ -139,7 +139,7 @@ def _sandbox(axes: Axes) -> None:
 
 
 def _legend(axes: Axes, top: float) -> None:
-    """Say what colours and the dashed frame mean."""
+    """Explain the colours and the dashed frame."""
     meanings = {
         COLOURS["student"]: "the student writes it",
         COLOURS["suite"]: "the suite: fixed, never imports staff",

@@ -63,7 +63,7 @@ def size_of(page: Path, width: int) -> tuple[int, int]:
 def _framed(
     page: Path, folder: Path, width: int, height: int, *, section: str = "", script: str = ""
 ) -> Path:
-    """Write a page that shows another in a frame: a window can't be as narrow as a phone."""
+    """Write a page that shows `page` in a frame: a window can't be as narrow as a phone."""
     frame = folder / "frame.html"
     source = f"{page.resolve().as_uri()}#{section}"
     frame.write_text(_FRAME.format(width=width, height=height, page=source, script=script), "utf-8")

@@ -8,7 +8,7 @@ COLOURS = (BLUE, GREEN, GOLD, RED)
 
 
 def layouts() -> Figure:
-    """Show which of eight features form a pair in each layout of RoPE, and where each one moves."""
+    """Show the pairs of eight features in both layouts of RoPE, and where each feature moves."""
     width, gap = 8, 2.2
     figure = Figure(figsize=(7.2, 2.7), layout="constrained")
     axes = figure.subplots()

@@ -49,7 +49,7 @@ def learning_rate() -> Figure:
 
 
 def descent() -> Figure:
-    """Draw how gradient descent and AdamW walk down a narrow valley from the same start."""
+    """Draw the paths of gradient descent and AdamW down a narrow valley from the same start."""
     figure = Figure(figsize=(7.2, 2.65), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.25, 1.25, 1])
     walks = (

@@ -86,7 +86,7 @@ def cut_text(text: str, messages: Mapping[str, str]) -> str:
 
 
 def _messages(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
-    """List the names to cut in each file, with their messages; the first task of a name counts."""
+    """List the names to cut in each file, each with the message of the first task that has it."""
     messages: dict[str, dict[str, str]] = {"adapters.py": {}}
     for task in tasks:
         text = f"{task.id}: handout §{task.handout}"

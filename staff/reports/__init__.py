@@ -1,4 +1,4 @@
-"""Reports, one module for each form. Each report is a function of a grade."""
+"""Reports, one module for each format. Each report is a function of a grade."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ def write_reports(grade: Grade, rubric: Rubric, folder: Path) -> None:
     }
     for name, content in reports.items():
         write_whole(folder / name, content.encode())
-    write_grade(whole, folder / "grade.json")  # written last: if it exists, all others do
+    write_grade(whole, folder / "grade.json")  # written last: if it exists, all other reports exist

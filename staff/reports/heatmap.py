@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tests.harness.results import Number, Picture, Rows
 
 LEVELS = 5
-"""Steps of colour on either side of zero."""
+"""The number of colours for positive values; negative values have as many."""
 _MOST_NUMBERED = (12, 8)
 """The most rows and columns of a map that shows its numbers."""
 _WITH_NUMBER = (38, 25)
@@ -58,13 +58,13 @@ class Panel:
 
 
 _MOST = 6
-"""The most characters of a number."""
+"""The largest number of characters in which a number is written."""
 _COMMON = (0.1, 1e4)
 """The range of scales whose numbers are written without an exponent."""
 _EXPONENT = re.compile(r"e(?:\+|(-))0*")
 
 Value = Callable[[int, int], Number | None]
-"""Returns the value of a cell, given its row and column; None leaves the cell empty."""
+"""A function that returns the value at a row and a column; None leaves the cell empty."""
 
 
 def panels(picture: Picture) -> list[Panel]:
@@ -103,8 +103,8 @@ def short(value: Number, scale: float = 0.0, *, signed: bool = False) -> str:
 
     Args:
         value: the number.
-        scale: the largest number of the map; if it is of common size, all numbers of the map get
-            the same number of decimals. 0 for no scale.
+        scale: the largest number of the map, or 0 for no scale. If it is of common size, all
+            numbers of the map get the same number of decimals.
         signed: write the sign of positive numbers too.
     """
     if isinstance(value, str):
@@ -129,7 +129,7 @@ class _Grid:
         self.picture = picture
 
     def off(self, row: int, column: int) -> bool:
-        """Whether a value differs by more than is allowed."""
+        """Return whether the answer differs from the expected value by more than is allowed."""
         return self.picture.wrong[row][column]
 
     def panel(

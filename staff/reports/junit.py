@@ -53,7 +53,7 @@ def _suite(root: ET.Element, task: TaskResult) -> None:
 
 
 def _outcome(case: ET.Element, test: TestResult, lines: list[str], *, bonus: bool) -> None:
-    """Write how a test ended. `lines` begins with a diagnosis if this is the first test of one."""
+    """Write how a test ended, with `lines` as the text unless the test passed."""
     if test.state is State.PASSED:
         return
     kind = _OUTCOMES[test.state]

@@ -49,6 +49,6 @@ def _state(result: SuiteResult) -> str:
     not_started = sum(task.state is State.NOT_STARTED and not task.bonus for task in result.tasks)
     states = [_wrong(task) for task in result.tasks if task.state.failed]
     states += [f"{not_started} not started"] if not_started else []
-    # The public layout offers fewer points, so a full share of them must not look like all points.
+    # The public layout offers fewer points. Earning them all must not look like a full score.
     layout = ["public layout"] if result.layout == "public" else []
     return " · ".join([*(states or ["✓"]), *layout])

@@ -19,7 +19,7 @@ from tests.harness.rubric import Rubric
 
 _HERE = Path(__file__).parent
 OPEN = 3
-"""The number of failing tests of a task that are shown at once; the others are folded away."""
+"""The number of failing tests of a task that are shown unfolded; a click unfolds the others."""
 _NAMES = {
     State.PASSED: "done",
     State.WRONG: "wrong",
@@ -36,7 +36,7 @@ class Explanation(NamedTuple):
     lines: list[str]
     nudge: str
     elsewhere: str
-    """The task where the mistake is, if it is another one; otherwise empty."""
+    """The task that contains the mistake, if it is not the failing task; otherwise empty."""
 
 
 def page(grade: Grade, rubric: Rubric) -> str:
@@ -67,7 +67,7 @@ def _tasks(result: SuiteResult, part: int) -> list[TaskResult]:
 
 
 def _drawn(task: TaskResult) -> dict[str, list[Panel]]:
-    """Return heat maps, keyed by test: one if the task has a diagnosis, otherwise the first few."""
+    """Return heat maps, keyed by test: one if the task has a diagnosis, otherwise up to `OPEN`."""
     most = 1 if task.diagnoses else OPEN
     pictures = [(t.name, t.failure.picture) for t in task.failing if t.failure]
     drawn = [(name, picture) for name, picture in pictures if picture is not None][:most]
@@ -75,7 +75,7 @@ def _drawn(task: TaskResult) -> dict[str, list[Panel]]:
 
 
 def _explanations(task: TaskResult) -> list[Explanation]:
-    """Return the texts of each diagnosis; the page labels a nudge, so it is kept apart."""
+    """Return the texts of each diagnosis, with the nudge apart because the page labels it."""
     return [
         Explanation(
             lines=words.diagnosis_lines(replace(d, nudge="") if d.task == task.id else d, task.id),
@@ -87,7 +87,7 @@ def _explanations(task: TaskResult) -> list[Explanation]:
 
 
 def _prose(text: str) -> Markup:
-    """Escape a text, and set the parts between backticks as code."""
+    """Escape a text, and mark the pieces between backticks as code."""
     pieces = text.split("`")
     if len(pieces) % 2 == 0:
         return escape(text)

@@ -88,8 +88,8 @@ def _bounded_test(test: TestResult, most: int, *, keep_picture: bool) -> TestRes
 
 
 def _bounded_frame(frame: Frame, left: _Budget) -> Frame | None:
-    """A frame, its source cut; None where there are no bytes left to say where it is."""
-    left.take(f"  :{frame.line} in : ")  # what is written around the three texts
+    """Return the frame with its texts cut; None if the budget has no bytes left for its texts."""
+    left.take(f"  :{frame.line} in : ")  # the message writes this around the three texts
     file, function, source = (left.take(it) for it in (frame.file, frame.function, frame.source))
     if file is None or function is None or source is None:
         return None
@@ -103,13 +103,13 @@ def _size(test: TestResult) -> int:
 
 
 class _Budget:
-    """The byte budget of one message. Texts that exceed it are cut, and later ones left out."""
+    """The byte budget of one message. Texts that exceed it are cut, and later ones are omitted."""
 
     def __init__(self, most: int) -> None:
         self._left = most - len(_CUT.encode()) - 1
 
     def take(self, text: str) -> str | None:
-        """Return a text, printable and cut to the rest of the budget; None if nothing is left."""
+        """Make a text printable and cut it to the remaining budget; return None if none remains."""
         if self._left <= 0:
             return None
         # The text may be huge, so it is cut before it is made printable as well as afterwards.

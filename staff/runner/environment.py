@@ -1,4 +1,4 @@
-"""The environment variables of the processes that fork."""
+"""Environment variables of the preloaded processes, which fork children."""
 
 ENVIRONMENT = {
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -8,4 +8,4 @@ ENVIRONMENT = {
     "MALLOC_TOP_PAD_": "16777216",
 }
 """Settings of OpenMP and of `malloc`. Children share the cores, so a thread that waits must not
-spin. A child soon needs the memory again that it freed, so `malloc` keeps that memory."""
+spin. A child soon needs freed memory again, so `malloc` keeps it."""

@@ -46,7 +46,7 @@ from tests.harness.results import SuiteResult
 from tests.harness.submission import Submission
 
 _HEADROOM = 4 << 30
-"""Bytes of address space that a run may add to what it starts with."""
+"""Bytes of address space that a child may use in addition to what it starts with."""
 _IDLE = (
     *("cacheprovider", "capture", "faulthandler", "logging", "setuponly", "setupplan"),
     *("subtests", "threadexception", "unittest", "warnings"),
@@ -56,7 +56,7 @@ _IDLE = (
 
 @runtime_checkable
 class Noting(Protocol):
-    """A bridge that takes notes beside the answers."""
+    """A bridge that records notes in addition to the answers."""
 
     def noted(self) -> Sequence[Any]:
         """Return the notes."""
@@ -73,14 +73,14 @@ class _Forks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         fixtures = session.config.stash[SUITE].fixtures
-        # Read and computed once here, and not again by every child.
+        # Read the signatures and locations once, so that no child has to.
         for task in filter(None, {task_of(item) for item in session.items}):
             fixtures.signatures(task)
         for item in session.items:
             _ = item.location
-        session.config.pluginmanager.unregister(name="terminalreporter")  # its output goes nowhere
-        # What is loaded now stays loaded. If children searched it for garbage, they would copy
-        # its pages.
+        session.config.pluginmanager.unregister(name="terminalreporter")  # nobody reads its output
+        # The objects that exist now stay in use. If a child's garbage collector visited them, their
+        # memory pages would be copied.
         gc.collect()
         gc.freeze()
         with selectors.DefaultSelector() as selector:
@@ -157,7 +157,7 @@ def _run(session: pytest.Session, job: Job) -> Outcome:
     suite.shake(job.noise)
     if job.capability:
         suite.problem = _compute_with(job.capability)
-    gc.disable()  # a child ends before its garbage matters
+    gc.disable()  # a child ends before garbage fills memory
     if sys.platform == "linux":
         _bound_memory()
     suite.open(_connect(job))
@@ -200,9 +200,9 @@ def _compute_with(capability: str) -> str | None:
 
 
 def _bound_memory() -> None:
-    """Limit the memory of this process, so that a test that would fill the machine fails instead.
+    """Limit the memory of this process, so that a test that needs too much of it only fails.
 
-    A submission can need too much memory, and so can a test: a small answer can lead to a huge
+    A submission can need too much memory. A test can too: a small answer can lead to a huge
     computation, such as a count of every id up to the largest.
     """
     pages = int(Path("/proc/self/statm").read_text().split()[0])

@@ -1,4 +1,4 @@
-"""Jobs and outcomes: what one run of the suite is asked to do, and what it observed.
+"""Jobs and outcomes: a job describes one run of the suite, an outcome what the run observed.
 
 `run_jobs` starts one process, which imports PyTorch and collects the tests once and then forks a
 child for each job (`staff.runner.forks`). Grading, fixtures and validation run the suite this way.
@@ -48,8 +48,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     cases_only: bool = False
     """Run only the tests that read saved cases."""
     threads: tuple[int, ...] = (1,)
-    """The numbers of threads for tensor operations. The tests run once with each number; from the
-    second number on, only those that read saved cases."""
+    """The numbers of threads for tensor operations. The tests run once with each number. With the
+    second and later numbers, only the tests that read saved cases run."""
     capability: str = ""
     """The vector unit of tensor operations, as a value of ATEN_CPU_CAPABILITY; empty for the
     processor's best."""

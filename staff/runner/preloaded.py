@@ -1,4 +1,4 @@
-"""Import what submissions and tests use, once, in a process that forks children."""
+"""Import the modules that submissions and tests use, in a process that will fork children."""
 
 import beartype.claw
 import einops._torch_specific

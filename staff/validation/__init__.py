@@ -1,1 +1,1 @@
-"""Validation: does the suite catch what it should, and nothing else? One judge decides for all."""
+"""Validation: checks that the suite catches every mistake and accepts every right answer."""

@@ -47,11 +47,11 @@ class MistakeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     caught_by: tuple[str, ...]
     """The tests of its own task that fail."""
     margin: float | None
-    """Its error in units of the limit, in the case that shows it best; None if no number does."""
+    """Its largest error in units of a case's limit; None if no case measures an error."""
     feedback: str
     """What the student sees: `named`, `clue`, or `numbers` if only the comparison is shown."""
     named_wrongly: bool
-    """Whether a task reports another mistake."""
+    """Whether a task reports a mistake that was not made."""
     problems: tuple[str, ...]
 
 

@@ -22,11 +22,11 @@ from staff.grader.worker.wire import HEAD, MAGIC, MAX_BLOB, MAX_TEXT, Channel, W
 from staff.validation.judge import Section
 
 _DEADLINE = 2.0
-"""Seconds that the grader waits for a frame; senders hang up, so no frame takes so long."""
+"""Seconds that the grader waits for a frame; the sender closes its socket long before."""
 _SLOW = 5.0
 """Seconds that a frame may take at most, even on a slow machine."""
 _GROWTH = 1 << 30
-"""Bytes of memory that all frames together may add: the size of a largest frame and its copies."""
+"""Bytes of memory that all frames together may add: enough for copies of the largest frame."""
 
 
 def fuzz(count: int, seed: str = "frames") -> Counter[str]:
@@ -41,7 +41,7 @@ def fuzz(count: int, seed: str = "frames") -> Counter[str]:
 
     Raises:
         AssertionError: a frame took too long, or the frames took too much memory.
-        Exception: a frame raised something else than a `WireError`.
+        Exception: a frame raised an error that is not a `WireError`.
     """
     draw = random.Random(seed)
     results: Counter[str] = Counter()
@@ -70,7 +70,7 @@ def judge_frames(count: int) -> Section:
 
 
 def _receive(frame: bytes) -> str:
-    """Send one frame, hang up, and return what the grader gets: an error's type, or plain data."""
+    """Send one frame, close the socket, and return the grader's error type or "plain data"."""
     ours, theirs = socket.socketpair()
     channel = Channel(ours)
     with ours, theirs:
@@ -79,7 +79,7 @@ def _receive(frame: bytes) -> str:
             try:
                 frame = frame[theirs.send(frame) :]
             except BlockingIOError:
-                break  # the socket's buffer is full; the start of a frame is enough
+                break  # the socket's buffer is full: the grader gets the start of the frame
         theirs.close()
         try:
             channel.receive(time.monotonic() + _DEADLINE)
@@ -146,7 +146,7 @@ def _nested(draw: random.Random) -> bytes:
 
 
 def _odd_data(draw: random.Random) -> bytes:
-    """Make a frame whose text is JSON that `pack` never writes, or hardly JSON at all."""
+    """Make a frame whose text is JSON that `pack` never writes, or not JSON."""
     return _framed(draw.choice(_ODD))
 
 
@@ -171,7 +171,7 @@ _ODD = (
 
 
 def _odd_tensors(draw: random.Random) -> bytes:
-    """Make a frame whose table of tensors is false."""
+    """Make a frame whose table of tensors is wrong."""
     shape = draw.choice((
         [], [4], [0], [2**62, 0], [0, 2**62], [2**33, 2**33], [-1, -4], [1] * 17, [1] * 20_000,
         ["4"], [4.5], None, "4", [True], [[4]], [1e400],

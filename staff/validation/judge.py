@@ -17,7 +17,7 @@ from tests.harness.results import State, TaskResult
 from tests.harness.rubric import Rubric
 
 Progress = Callable[[str, int, int], None]
-"""Is called with what is being judged, the number that is done, and the total (0 if unknown)."""
+"""A function of what is being judged, the number that is done, and the total (0 if unknown)."""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):

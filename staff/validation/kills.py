@@ -4,7 +4,7 @@ A run is killed at a random moment and then resumed; the resumed run may be kill
 reaches its end, its weights and measurements must equal those of an undisturbed run, bit for bit.
 
 The process imports the solution once and forks a child for each attempt. To make forks safe, it
-has one thread, and computes with no tensor.
+has one thread, and runs no tensor operation.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def killed_moments(moments: int, seed: int = 0) -> list[Moment]:
     arguments = ["--moments", str(moments), "--seed", str(seed)]
     done = subprocess.run(
         [sys.executable, "-m", "staff.validation.kills", *arguments],
-        cwd=SOLUTION,  # so that the package found is the solution's, not the stubs'
+        cwd=SOLUTION,  # so that the solution's package is imported, not the stubs'
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         check=True,

@@ -101,7 +101,7 @@ def _mutated(source: str, operator: Operator, occurrence: int) -> str | None:
     try:
         text = mutate_code(source, operator, occurrence)
         ast.parse(text or "")
-    # cosmic-ray fails at an exception with a dotted name, and makes `not x := y`.
+    # cosmic-ray fails on exceptions with a dotted name, and writes the invalid `not x := y`.
     except (AttributeError, SyntaxError):
         return None
     return text

@@ -54,7 +54,7 @@ def judge_noise(cases: Path, progress: Progress, seeds: int = SEEDS, sample: int
             if found:
                 outcomes[outcome.name], changes[outcome.name] = outcome, found
             progress("subjects under noise", number, len(jobs))
-        # Random answers change in every run, also without noise: such a mistake has no fingerprint.
+        # Random answers change in every run, even without noise. They have no fingerprint.
         doubtful = [replace(job, noise=0) for job in jobs if job.name in changes]
         for again in run_jobs(doubtful, cases):
             if subjects[again.name].patch and not repeatable(outcomes[again.name], again):
@@ -68,7 +68,7 @@ def judge_noise(cases: Path, progress: Progress, seeds: int = SEEDS, sample: int
 
 
 def _changes(subject: Subject, outcome: Outcome, fixtures: Fixtures) -> Iterator[str]:
-    """Yield each test and case that noise changes, once for all seeds."""
+    """Yield each test and case whose result changes with noise, once for all seeds."""
     if outcome.run.result is None:
         yield f"could not be graded: {outcome.run.problem}"
         return

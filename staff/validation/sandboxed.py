@@ -1,4 +1,4 @@
-"""Validation in the sandbox: every mistake and alternate runs there, as for a grader.
+"""Validation in the sandbox: every mistake and alternate is graded there like a submission.
 
 Each also runs in process. Both results must be equal, and the judge must find nothing wrong.
 """

@@ -1,4 +1,4 @@
-"""The counts of §3.9 of the handout: operations and parameters, counted without the solution."""
+"""The operations and parameters in §3.9 of the handout, counted without the solution."""
 
 import math
 
@@ -15,7 +15,7 @@ LARGE = {"vocab_size": 50257, "d_model": 768, "num_layers": 12, "d_ff": 2048}
 def products(
     vocab_size: int, d_model: int, num_layers: int, d_ff: int, batch: int, seq: int
 ) -> list[tuple[Tensor, Tensor]]:
-    """The two factors of every matrix product of a forward pass, as tensors without contents."""
+    """Return the factors of each matrix product in a forward pass, as tensors without data."""
 
     def empty(*shape: int) -> Tensor:
         return torch.empty(shape, device="meta")
@@ -31,7 +31,7 @@ def products(
 
 
 def flops_of(pairs: list[tuple[Tensor, Tensor]]) -> int:
-    """The operations that PyTorch counts for some products."""
+    """Return the number of operations that PyTorch counts for these matrix products."""
     with FlopCounterMode(display=False) as counter:
         for left, right in pairs:
             _ = left @ right
@@ -39,14 +39,14 @@ def flops_of(pairs: list[tuple[Tensor, Tensor]]) -> int:
 
 
 def parameters_of(vocab_size: int, d_model: int, num_layers: int, d_ff: int) -> int:
-    """The number of entries of all weights, from their shapes."""
+    """Compute the number of parameters from the shapes of all weights."""
     block = [(d_model, d_model)] * 4 + [(d_ff, d_model)] * 3 + [(d_model,)] * 2
     shapes = block * num_layers + [(vocab_size, d_model)] * 2 + [(d_model,)]
     return sum(math.prod(shape) for shape in shapes)
 
 
 def test_flops_table() -> None:
-    """Catches a wrong factor in the table of matrix products."""
+    """Catches a wrong count in the handout's table of matrix products."""
     pairs = products(**SMALL, batch=2, seq=16)
     rows = {
         r"$8\,BS\,d^2$ per block": flops_of(pairs[:4]),
@@ -62,7 +62,7 @@ def test_flops_table() -> None:
 
 
 def test_accounting_answers() -> None:
-    """Catches a wrong answer to one of the questions about cost."""
+    """Catches a wrong number in the handout's answers to the questions about cost."""
     small, large = products(**SMALL, batch=2, seq=16), products(**LARGE, batch=1, seq=1024)
     shares = [flops_of(pairs[-1:]) / flops_of(pairs) for pairs in (small, large)]
     total = flops_of(large)

@@ -1,4 +1,4 @@
-"""The tables of the handout on the configuration of a run, compared with the program."""
+"""The handout's tables of configuration fields, compared with `TrainingConfig`."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ WORDS = {"none": None, "true": True, "false": False, "required": msgspec.NODEFAU
 
 
 def described() -> dict[str, object]:
-    """Every field in the two tables of the handout, with the default that they give."""
+    """Return every field in the handout's two tables, with its printed default."""
     fields: dict[str, object] = {}
     _, *tables = MARKDOWN.split("| field | default | meaning |\n|---|---|---|\n")
     assert len(tables) == 2
@@ -26,20 +26,20 @@ def described() -> dict[str, object]:
 
 
 def value(text: str) -> object:
-    """Read a default as it is printed."""
+    """Convert a printed default to a Python value."""
     if text in WORDS:
         return WORDS[text]
     return float(text) if re.fullmatch(r"[-+.\de]+", text) else text
 
 
 def test_fields_and_defaults() -> None:
-    """Catches a field that the handout leaves out, or a default that it has wrong."""
+    """Catches a field that the handout omits, or prints with a wrong default."""
     fields = msgspec.structs.fields(TrainingConfig)
     assert described() == {field.name: field.default for field in fields}
 
 
 def test_configuration_of_the_experiments() -> None:
-    """Catches an example that the program refuses, or whose cost the handout has wrong."""
+    """Catches an invalid example of a configuration in the handout, or a wrong cost for it."""
     (text,) = re.findall(r"```toml\n(.*?)```", MARKDOWN, re.DOTALL)
     config = make_config(tomllib.loads(text))
     forward = count_flops(

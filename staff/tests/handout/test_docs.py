@@ -1,4 +1,4 @@
-"""The documents keep what they say: paths, links, commands and quoted excerpts are real."""
+"""The documents: their paths, links, commands and quoted excerpts must exist."""
 
 import fnmatch
 import os
@@ -27,7 +27,7 @@ PAGES = {
 }
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES)
 ELSEWHERE = ("build/", "grades/", "tests/adapters.py", "report.md", "report.txt")
-"""What commands write, and what only submissions in the public layout have."""
+"""Paths that commands write, or that only submissions in the public layout have."""
 BLOCK = re.compile(r"(?:<!-- from (\S+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TARGETS = re.findall(r"^([a-z.]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
 PYTEST_OPTIONS = {
@@ -37,13 +37,13 @@ PYTEST_OPTIONS = {
 
 
 def spans(text: str) -> list[str]:
-    """What stands between backticks, outside of blocks."""
+    """Return the texts between backticks, outside of code blocks."""
     return re.findall(r"`([^`\n]+)`", BLOCK.sub("", text))
 
 
 @cache
 def everything() -> tuple[set[str], set[str]]:
-    """The paths of all files and folders of the repository, and the names of its files."""
+    """Return the paths of all files and folders in the repository, and all file names."""
     paths: set[str] = set()
     names: set[str] = set()
     for folder, inner, files in os.walk(ROOT):
@@ -54,7 +54,7 @@ def everything() -> tuple[set[str], set[str]]:
 
 
 def missing_paths(text: str) -> Iterator[str]:
-    """Paths in a text that are not in the repository; `<stem>` stands for anything."""
+    """Yield paths of a text that the repository lacks; `<stem>` matches any name."""
     paths, names = everything()
     for span in spans(text):
         path = re.sub(r"<\w+>", "*", span).rstrip("/")
@@ -67,7 +67,7 @@ def missing_paths(text: str) -> Iterator[str]:
 
 
 def missing_links(text: str, page: Path) -> Iterator[str]:
-    """Links of a page that lead nowhere: no such file, or no such heading in it."""
+    """Yield links of a page whose file or heading doesn't exist."""
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         name, _, heading = target.partition("#")
         file = (page.parent / name) if name else page
@@ -78,13 +78,13 @@ def missing_links(text: str, page: Path) -> Iterator[str]:
 
 
 def headings(text: str) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
+    """Return the anchors that GitHub makes from a page's headings."""
     titles = re.findall(r"^#+ (.+)$", BLOCK.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The commands of a page, word by word: those in code spans and in blocks for a shell."""
+    """Yield the commands in code spans and shell blocks, each as a list of words."""
     shell = [body for _, language, body in BLOCK.findall(text) if language == "sh"]
     for line in (*spans(text), *"\n".join(shell).splitlines()):
         words = line.partition(" #")[0].split()
@@ -93,7 +93,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def wrong_commands(text: str) -> Iterator[str]:
-    """Commands of a text that don't exist, with their first wrong word."""
+    """Yield each command that has a wrong word, as `command: first wrong word`."""
     for first, *words in commands(text):
         wrong: list[str] = []
         if first == "cs336":
@@ -109,7 +109,7 @@ def wrong_commands(text: str) -> Iterator[str]:
 
 
 def wrong_words(command: Any, words: list[str]) -> Iterator[str]:
-    """Names of subcommands and options that `cs336` doesn't know; `a|b` stands for either."""
+    """Yield subcommands and options that `cs336` doesn't have; `a|b` means either name."""
     for word in words:
         known = getattr(command, "commands", None)
         if word.startswith("--"):
@@ -124,13 +124,16 @@ def wrong_words(command: Any, words: list[str]) -> Iterator[str]:
 
 
 def module_exists(name: str) -> bool:
-    """Whether a module of the repository, or one of Python's own, has this name."""
+    """Return whether the name is `venv` or that of a module in the repository."""
     file = ROOT / f"{name.replace('.', '/')}.py"
     return file.is_file() or name == "venv"
 
 
 def wrong_quotes(text: str) -> Iterator[str]:
-    """Excerpts that their file doesn't hold; a line `…` stands for what is left out."""
+    """Yield excerpts that name no file, or that the named file doesn't contain.
+
+    A line `…` in an excerpt marks omitted lines.
+    """
     for name, language, body in BLOCK.findall(text):
         if not name and language in ("python", "toml"):
             yield f"no file is named: {body.splitlines()[0]}"
@@ -143,30 +146,30 @@ def wrong_quotes(text: str) -> Iterator[str]:
 
 @EVERY_PAGE
 def test_paths_exist(page: str) -> None:
-    """Catches a document that names a file which has been moved or removed."""
+    """Catches a path in a document whose file was moved or removed."""
     assert not list(missing_paths(PAGES[page]))
 
 
 @EVERY_PAGE
 def test_links_lead_somewhere(page: str) -> None:
-    """Catches a link to a file or a heading that isn't there."""
+    """Catches a link to a file or a heading that doesn't exist."""
     assert not list(missing_links(PAGES[page], ROOT / page))
 
 
 @EVERY_PAGE
 def test_commands_exist(page: str) -> None:
-    """Catches a command, target, option or module that has another name now."""
+    """Catches a document with a command, make target, option or module that doesn't exist."""
     assert not list(wrong_commands(PAGES[page]))
 
 
 @EVERY_PAGE
 def test_quotes_are_real(page: str) -> None:
-    """Catches an excerpt that its file no longer holds, and one that names no file."""
+    """Catches an excerpt that its file no longer contains, or that names no file."""
     assert not list(wrong_quotes(PAGES[page]))
 
 
 def test_what_is_wrong_is_found() -> None:
-    """Catches a check that lets everything pass."""
+    """Catches a check of the documents that accepts a wrong path, link, command or excerpt."""
     page = ROOT / "README.md"
     assert list(missing_paths("`staff/gone.py` `gone.py` `tests/test_<stem>.py`")) == [
         "staff/gone.py",
@@ -188,7 +191,7 @@ def test_what_is_wrong_is_found() -> None:
 
 
 def test_the_worked_example_quotes_every_step() -> None:
-    """Catches a guide whose excerpts have lost their marks, so that nothing is compared."""
+    """Catches an excerpt of docs/adding-a-task.md without its `<!-- from … -->` mark."""
     quoted = {name for name, _, _ in BLOCK.findall(PAGES["docs/adding-a-task.md"]) if name}
     task = read_rubric().task("rmsnorm")
     for name in ("staff/fixtures/inputs", "staff/fixtures/oracle", "staff/solution/cs336_basics"):
@@ -199,19 +202,19 @@ def test_the_worked_example_quotes_every_step() -> None:
 
 
 def test_the_picture_shows_what_is_there() -> None:
-    """Catches a box of the picture whose file or folder has another name now."""
+    """Catches a box of the architecture picture whose file or folder doesn't exist."""
     assert not list(missing_paths(" ".join(f"`{box.path}`" for box in (*ANSWER, *CASE))))
 
 
 def test_the_glossary_is_a_table_to_look_words_up_in() -> None:
-    """Catches a word that stands twice or out of order, and one without a file."""
+    """Catches a glossary word that is repeated, out of order or without a file."""
     rows = re.findall(r"^\| (.+?) \| .+ \| `\S+` \|$", PAGES["docs/glossary.md"], re.MULTILINE)
     assert len(rows) == PAGES["docs/glossary.md"].count("\n| ") - 1
     assert rows == sorted(set(rows), key=str.lower)
 
 
 def test_the_readme_counts_rightly() -> None:
-    """Catches numbers of mistakes, alternates and tasks that have changed since."""
+    """Catches outdated numbers of mistakes, alternates and tasks in the README."""
     known = f"{len(load_mistakes()):,} known mistakes and {len(load_alternates())} right answers"
     readme, rubric = PAGES["README.md"].replace("\n", " "), read_rubric()
     assert known in " ".join(readme.split())

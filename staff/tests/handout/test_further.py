@@ -1,4 +1,4 @@
-"""The numbers that §5.1 to §5.7 of the handout work out, computed anew without the solution."""
+"""The numbers in §5.1 to §5.7 of the handout, computed again without the solution."""
 
 import math
 
@@ -12,13 +12,13 @@ F64 = torch.float64
 
 
 def row(values: torch.Tensor) -> str:
-    """Write a row of numbers as the handout does: whole ones have no digits after the point."""
+    """Format a row of numbers as the handout does, without decimals for whole numbers."""
     numbers = (f"{v:.0f}" if abs(v - round(v)) < 1e-9 else f"{v:.4f}" for v in values.tolist())
     return "(" + r",\ ".join(numbers) + ")"
 
 
 def test_layer_norm() -> None:
-    """Catches a variance divided by d − 1, and a shift that is multiplied by the gain."""
+    """Catches a LayerNorm example that divides the variance by d − 1 or scales the shift."""
     x = torch.tensor([1, 2, 3], dtype=F64)
     gain, shift = torch.tensor([1, 2, 1], dtype=F64), torch.tensor([0, 0, 5], dtype=F64)
     printed(rf"2/3 = {2 / 3:.4f}$, whose root is ${math.sqrt(2 / 3):.4f}$")
@@ -27,7 +27,7 @@ def test_layer_norm() -> None:
 
 
 def test_variance_far_from_zero() -> None:
-    """Catches a warning of lost digits that float32 would not lose."""
+    """Catches numbers in the example of lost digits that float32 does not produce."""
     x = torch.tensor([3000.0, 3001.0, 3002.0])
     assert x.double().square().mean().item() == pytest.approx(9006001 + 2 / 3)
     assert x.double().mean().square().item() == 9006001
@@ -39,7 +39,7 @@ def test_variance_far_from_zero() -> None:
 
 
 def test_batch_norm() -> None:
-    """Catches the biased and the unbiased variance exchanged."""
+    """Catches a BatchNorm example that exchanges the biased and the unbiased variance."""
     x, mean, variance = torch.tensor([[1], [5]], dtype=F64), *torch.tensor([[0], [1]], dtype=F64)
     y = F.batch_norm(x, mean, variance, training=True, momentum=0.1, eps=1e-30)
     assert y.flatten().tolist() == [-1, 1]
@@ -49,7 +49,7 @@ def test_batch_norm() -> None:
 
 
 def test_relu_feed_forward() -> None:
-    """Catches numbers of the handout's example that do not follow from its matrices."""
+    """Catches numbers in the feed-forward example that don't follow from its matrices."""
     x = torch.tensor([1.0, 2.0])
     w1 = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]])
     w2 = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
@@ -61,7 +61,7 @@ def test_relu_feed_forward() -> None:
 
 @pytest.mark.parametrize("i", [0, 1, 2, 100])
 def test_sinusoidal_table(i: int) -> None:
-    """Catches a wrong digit in the table of sinusoidal positions."""
+    """Catches a wrong number in the table of sinusoidal positions, or in their product."""
     values = [math.sin(i), math.cos(i), math.sin(i / 100), math.cos(i / 100)]
     numbers = r",\ ".join(f"{v:.4f}" if i else f"{v:.0f}" for v in values)
     printed(f"| {i} | $({numbers})$ |")
@@ -72,14 +72,14 @@ def test_sinusoidal_table(i: int) -> None:
 
 
 def test_half_split() -> None:
-    """Catches the numbers of adjacent pairs in the example of half-split RoPE."""
+    """Catches an example of half-split RoPE that rotates adjacent pairs."""
     fast = (1 + 3j) * complex(math.cos(1), math.sin(1))
     slow = (2 + 4j) * complex(math.cos(0.01), math.sin(0.01))
     printed(row(torch.tensor([fast.real, slow.real, fast.imag, slow.imag])))
 
 
 def test_order_of_rows() -> None:
-    """Catches two orders of rows that do not undo each other."""
+    """Catches two printed row orders that aren't inverse to each other."""
     there, back = [0, 2, 4, 1, 3, 5], [0, 3, 1, 4, 2, 5]
     assert [there[i] for i in back] == list(range(6))
     printed(f"| adjacent to half-split | {', '.join(map(str, there))} |")
@@ -89,7 +89,7 @@ def test_order_of_rows() -> None:
 
 
 def test_compression() -> None:
-    """Catches a compression ratio by characters in place of bytes."""
+    """Catches a compression ratio that counts characters in place of bytes."""
     text = "naïve 🦊"
     assert (len(text), len(text.encode())) == (7, 11)
     printed(f"$11/4 = {11 / 4}$")

@@ -1,4 +1,4 @@
-"""The numbers that §5.8 to §5.12 of the handout work out, computed anew without the solution."""
+"""The numbers in §5.8 to §5.12 of the handout, computed again without the solution."""
 
 import math
 
@@ -12,7 +12,7 @@ TOKENS = torch.tensor([[1, 0, 0, 1], [0, 1, 1, 1]], dtype=torch.float64)
 
 
 def test_shared_heads_by_hand() -> None:
-    """Catches a wrong weight of a head that shares its keys with another."""
+    """Catches a wrong number in the example of two heads that share keys and values."""
     queries = TOKENS.unflatten(-1, (2, 2)).transpose(0, 1)
     shared = TOKENS[None, :, :2]
     heads = F.scaled_dot_product_attention(queries, shared, shared, is_causal=True, enable_gqa=True)
@@ -25,7 +25,7 @@ def test_shared_heads_by_hand() -> None:
 
 
 def test_memory_of_keys_and_values() -> None:
-    """Catches a size that forgets the values or the two bytes of a number."""
+    """Catches a cache size that omits the values or the two bytes of each number."""
     numbers = torch.empty(2, 32, 32, 128, dtype=torch.bfloat16, device="meta")
     size = numbers.numel() * numbers.element_size()
     printed(f"= {size:,}$ bytes".replace(",", "{,}"))
@@ -33,7 +33,7 @@ def test_memory_of_keys_and_values() -> None:
 
 
 def test_loss_table() -> None:
-    """Catches a wrong mean in the table of losses, and a row for another shift of the labels."""
+    """Catches a wrong mean or wrongly shifted labels in the table of losses."""
     log = math.log
     logits = torch.tensor([[0, log(2), log(5)], [0, 0, 0], [log(6), 0, 0]], dtype=torch.float64)
     labels = torch.tensor([1, 2, 0])
@@ -51,14 +51,14 @@ def test_loss_table() -> None:
 
 
 def test_numbers_of_trunk_and_head() -> None:
-    """Catches a size in a wrong unit, and dropout scaled by p in place of 1 − p."""
+    """Catches a logits size in a wrong unit, or dropout that divides by p, not by 1 − p."""
     printed(f"{1024 * 50257 * 4 / 1e6:.0f} MB, and the last ones {50257 * 4 / 1e3:.0f} kB")
     kept = torch.tensor([1.0, 0, 3, 4]) / 0.75
     printed(r",\ ".join(f"{value:.5g}" for value in kept))
 
 
 def test_cost_and_mask_of_the_cache() -> None:
-    """Catches a cost with one step too many or too few, and a mask with a wrong diagonal."""
+    """Catches a wrong count of tokens without a cache, or a mask with a wrong diagonal."""
     printed(rf"= {sum(range(1, 1001)):,}$".replace(",", "{,}"))
     places = torch.arange(5)
     rows = (places[3:, None] >= places[None, :]).int().tolist()
@@ -66,7 +66,7 @@ def test_cost_and_mask_of_the_cache() -> None:
 
 
 def test_mixture_by_hand() -> None:
-    """Catches gates or a balancing loss that the probabilities of the table do not give."""
+    """Catches gates or a balancing loss that don't follow from the table's probabilities."""
     p = torch.tensor([[0.5, 0.375, 0.125], [0.125, 0.5, 0.375]], dtype=torch.float64)
     best, chosen = p.topk(2)
     assert chosen.sort(-1).values.tolist() == [[0, 1], [1, 2]]

@@ -1,4 +1,4 @@
-"""The numbers on sampling of §3.8 of the handout, computed anew without the solution."""
+"""The numbers on sampling in §3.8 of the handout, computed again without the solution."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from staff.tests.handout.text import printed
 
 @pytest.mark.parametrize(("temperature", "kept"), [(0.5, 2), (1.0, 2), (2.0, 3)])
 def test_sampling_table(temperature: float, kept: int) -> None:
-    """Catches a set of tokens that stops short of p, and a temperature applied after top-p."""
+    """Catches kept tokens with a sum below p, or a temperature applied after top-p."""
     weights = (torch.tensor([0.5, 0.41, 0.09], dtype=torch.float64).log() / temperature).softmax(0)
     sums = weights.cumsum(0)
     assert int((sums < 0.9).sum()) + 1 == kept
@@ -21,7 +21,7 @@ def test_sampling_table(temperature: float, kept: int) -> None:
 
 
 def test_sampling_shares() -> None:
-    """Catches wrong shares of the two tokens that are kept."""
+    """Catches wrong renormalised shares of the two kept tokens."""
     printed(f"$0.5/0.91 = {0.5 / 0.91:.4f}$ and $0.41/0.91 = {0.41 / 0.91:.4f}$")
 
 
@@ -30,7 +30,7 @@ def test_sampling_shares() -> None:
     [(0.5, 0.65, "three"), (1.0, 0.41, "four"), (2.0, 0.27, "six")],
 )
 def test_sampling_picture(temperature: float, likeliest: float, kept: str) -> None:
-    """Catches a caption of the picture of sampling with shares that the picture does not show."""
+    """Catches a caption of the sampling picture with other shares than the picture."""
     scores = torch.from_numpy(figures.NEXT_SCORES)
     weights = (scores / temperature).softmax(0)
     assert weights[0].item() == pytest.approx(likeliest, abs=5e-3)

@@ -1,4 +1,4 @@
-"""The numbers on tokens that §4 of the handout works out, computed anew without the solution."""
+"""The numbers on tokens in §4 of the handout, computed again without the solution."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S
 
 
 def test_utf8() -> None:
-    """Catches a wrong byte in the table of characters."""
+    """Catches a wrong code point, byte or count in the examples of UTF-8."""
     for character in "Aé漢🦊":
         code_point = f"U+{ord(character):04X}"
         printed(f"| {character} | {code_point} | `{character.encode().hex(' ')}` |")
@@ -24,7 +24,7 @@ def test_utf8() -> None:
 
 
 def test_pretokens() -> None:
-    """Catches a caption with other pieces than the picture, and a wrong pattern in the text."""
+    """Catches a caption with other pre-tokens than its picture, or a wrong printed pattern."""
     assert f'PATTERN = r"""{PATTERN}"""' in ON_ONE_LINE
     pieces = regex.findall(PATTERN, figures.SENTENCE)
     assert "".join(pieces) == figures.SENTENCE
@@ -39,12 +39,12 @@ Pair = tuple[bytes, bytes]
 
 
 def letters(word: str) -> Word:
-    """Cut a word into bytes."""
+    """Split a word into single bytes."""
     return tuple(bytes([byte]) for byte in word.encode())
 
 
 def merged(word: Word, pair: Pair) -> Word:
-    """Merge a pair from left to right."""
+    """Merge every occurrence of a pair in a word, from left to right."""
     out: list[bytes] = []
     rest = list(word)
     while rest:
@@ -55,7 +55,7 @@ def merged(word: Word, pair: Pair) -> Word:
 
 
 def training() -> list[tuple[Counter[Pair], Pair, list[Word]]]:
-    """Train six merges on the six words: the counts, the merge, and the words after it."""
+    """Train six merges on `WORDS`; return the counts, the pair and the new words of each."""
     words = {word: letters(word) for word in WORDS}
     steps = []
     for _ in range(6):
@@ -70,7 +70,7 @@ def training() -> list[tuple[Counter[Pair], Pair, list[Word]]]:
 
 
 def test_bpe_counts_and_merges() -> None:
-    """Catches a wrong count, a missing pair, and a tie that is decided otherwise than by bytes."""
+    """Catches a wrong count, a missing pair or a wrongly broken tie in the table of merges."""
     for number, (counts, best, _) in enumerate(training()):
         found = re.search(
             rf"\| {number} \| (\([^|]*) \| (\w+) (\w+) → \*\*(\w+)\*\* \| (\d+) \|", ON_ONE_LINE
@@ -95,7 +95,7 @@ def test_bpe_words() -> None:
 
 
 def test_bpe_ties_need_bytes() -> None:
-    """Catches an example whose ties would be decided the same way by comparing ids."""
+    """Catches an example in which comparing ids breaks a tie as comparing bytes does."""
     steps = training()
     ids = {bytes([byte]): byte for byte in range(256)}
     ties = 0
@@ -110,7 +110,7 @@ def test_bpe_ties_need_bytes() -> None:
 
 
 def encoded(pretoken: str) -> list[bytes]:
-    """Apply the six merges in their order."""
+    """Encode a pre-token with the six merges, applied in their order."""
     tokens = letters(pretoken)
     for _, pair, _ in training():
         tokens = merged(tokens, pair)
@@ -118,12 +118,12 @@ def encoded(pretoken: str) -> list[bytes]:
 
 
 def test_encoding() -> None:
-    """Catches an encoding by the longest match in place of the earliest merge, and a wrong id."""
+    """Catches a wrong id in the encoding example, or longest matches in place of merges."""
     merges = [pair for _, pair, _ in training()]
     ids = {bytes([byte]): byte for byte in range(256)}
     ids |= {b"".join(pair): 256 + rank for rank, pair in enumerate(merges)}
     assert encoded("non") == [b"n", b"on"]
-    assert b"no" in ids  # what the longest match would take
+    assert b"no" in ids  # the longest match would take this token
     assert merges.index((b"n", b"o")) == 3
     text = "not one stone"
     tokens = []

@@ -1,4 +1,4 @@
-"""The numbers on training that §3 of the handout works out, computed anew without the solution."""
+"""The numbers on training in §3 of the handout, computed again without the solution."""
 
 import math
 
@@ -14,7 +14,7 @@ LOGITS = torch.tensor([[0, math.log(2), math.log(5)], [0, 0, 0]], dtype=torch.fl
 
 
 def test_cross_entropy() -> None:
-    """Catches a loss in bits, a sum in place of the mean, and a gradient without the factor 1/n."""
+    """Catches a wrong loss, gradient or perplexity in the example of cross-entropy."""
     logits = LOGITS.clone().requires_grad_()
     loss = F.cross_entropy(logits, torch.tensor([2, 0]))
     loss.backward()
@@ -31,7 +31,7 @@ def test_cross_entropy() -> None:
 
 
 def test_cross_entropy_of_a_wide_gap() -> None:
-    """Catches a wrong number for a loss that is computed from probabilities."""
+    """Catches a wrong number for a loss that is computed from probabilities plus 1e-9."""
     logits, target = torch.tensor([0.0, 200.0], requires_grad=True), torch.tensor(0)
     assert F.cross_entropy(logits, target).item() == 200
     assert (-logits.softmax(0)[0].log()).item() == math.inf
@@ -42,7 +42,7 @@ def test_cross_entropy_of_a_wide_gap() -> None:
 
 
 def test_perplexity_and_bits() -> None:
-    """Catches a wrong perplexity of a mean, and wrong bits per byte."""
+    """Catches a wrong perplexity of a mean loss, or wrong bits per byte."""
     printed(f"perplexity of {math.exp((3 * 1 + 1 * 3) / 4):.2f}")
     printed(f"would be {(math.exp(1) + math.exp(3)) / 2:.2f}")
     first, second = 2.0 / (4.0 * math.log(2)), 1.6 / (3.0 * math.log(2))
@@ -51,7 +51,7 @@ def test_perplexity_and_bits() -> None:
 
 
 def adam_step_by_step(make: type[torch.optim.Adam]) -> list[float]:
-    """The values of θ = 2 after gradients of 0.5 and −0.1."""
+    """Return θ, which starts at 2, after each of the gradients 0.5 and −0.1."""
     theta = torch.nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
     optimizer = make([theta], lr=0.1, weight_decay=0.1)
     places = []
@@ -63,7 +63,7 @@ def adam_step_by_step(make: type[torch.optim.Adam]) -> list[float]:
 
 
 def test_adamw_table() -> None:
-    """Catches a digit in the table of two steps that PyTorch's AdamW does not give."""
+    """Catches a number in the table of two AdamW steps that differs from PyTorch's."""
     first, second = adam_step_by_step(torch.optim.AdamW)
     m, v = 0.9 * 0.05 + 0.1 * -0.1, 0.999 * 0.00025 + 0.001 * 0.01
     m_hat, v_hat = m / (1 - 0.9**2), v / (1 - 0.999**2)
@@ -77,7 +77,7 @@ def test_adamw_table() -> None:
 
 
 def test_adamw_that_decays_last() -> None:
-    """Catches wrong values for AdamW that decays after the update."""
+    """Catches wrong printed values for an AdamW that decays after the update."""
     theta, m, v = 2.0, 0.0, 0.0
     places = []
     for step, gradient in ((1, 0.5), (2, -0.1)):
@@ -90,7 +90,7 @@ def test_adamw_that_decays_last() -> None:
 
 
 def test_adamw_mistakes() -> None:
-    """Catches a wrong number for missing bias corrections, or for decay added to the gradient."""
+    """Catches a wrong value of θ for missing bias corrections or decay in the gradient."""
     quotient = 0.05 / math.sqrt(0.00025)
     printed(f"= {quotient:.3f}$, and $\\theta = {2 - 0.1 * quotient - 0.02:.4f}$")
     first, _ = adam_step_by_step(torch.optim.Adam)
@@ -100,7 +100,7 @@ def test_adamw_mistakes() -> None:
 
 
 def test_adamw_eps() -> None:
-    """Catches a wrong factor between the effects of the two places of ε at the first step."""
+    """Catches a wrong factor between ε added before and after bias correction, at step 1."""
     factor = 1 / math.sqrt(1 - 0.999)
     m, v, eps = 0.1 * 1e-6, 0.001 * 1e-12, 1e-8
     adjusted = m / (math.sqrt(v) + eps) * math.sqrt(1 - 0.999) / (1 - 0.9)
@@ -110,7 +110,7 @@ def test_adamw_eps() -> None:
 
 
 def test_descent_picture() -> None:
-    """Catches a caption of the picture of descent with losses that the picture does not show."""
+    """Catches a caption of the descent picture with other final losses than the picture."""
     steepness, start = figures.STEEPNESS, figures.START
     assert steepness.tolist() == [1, 100]
     assert figures.STEPS == 80
@@ -132,7 +132,7 @@ def test_descent_picture() -> None:
 
 
 def test_schedule_table() -> None:
-    """Catches a wrong entry in the table of learning rates from 1 to 0.1, T_w = 4 and T_c = 12."""
+    """Catches a wrong entry in the table of learning rates, which has T_w = 4 and T_c = 12."""
     half = math.sqrt(0.5)
     rates = [0, 0.25, 0.5, 1, 0.1 + 0.45 * (1 + half), 0.55, 0.1 + 0.45 * (1 - half), 0.1, 0.1]
     printed(r"| $\eta$ | " + " | ".join(f"{round(rate, 4):g}" for rate in rates) + " |")
@@ -140,7 +140,7 @@ def test_schedule_table() -> None:
 
 @pytest.mark.parametrize("maximum", [1.0, 5.0, 10.0])
 def test_clipping(maximum: float) -> None:
-    """Catches a wrong row for the gradient (3, 0), (4), whose norm is 5."""
+    """Catches a wrong row in the table of clipping the gradients (3, 0) and (4), of norm 5."""
     parameters = [torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(1))]
     parameters[0].grad, parameters[1].grad = torch.tensor([3.0, 0.0]), torch.tensor([4.0])
     norm = torch.nn.utils.clip_grad_norm_(parameters, maximum)
@@ -152,7 +152,7 @@ def test_clipping(maximum: float) -> None:
 
 
 def test_windows() -> None:
-    """Catches a wrong count of windows: seven tokens hold four windows of three and a target."""
+    """Catches a wrong window, or a wrong number of windows of length 3 in seven tokens."""
     windows = np.lib.stride_tricks.sliding_window_view(np.arange(10, 17), 4)
     printed(
         *(

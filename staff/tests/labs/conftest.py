@@ -12,7 +12,7 @@ from staff.tests.support import clean_imports
 
 @pytest.fixture
 def lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> RunLab:
-    """Runs a lab in this process with its picture in the test's folder; gives what it printed."""
+    """A function that runs a lab, writes its picture to `tmp_path` and returns its output."""
 
     def run(name: str, *options: str, of: Path = SOLUTION) -> str:
         with clean_imports():

@@ -14,17 +14,17 @@ LABS = {
     "residual_ablation": "transformer_lm",
     "kv_cache_speed": "causal_lm",
 }
-"""Each lab, and the task that it names first where nothing is written."""
+"""The task that each lab names first when it runs on stubs, under the lab's name."""
 QUICK = {
     "attention_map": ["--steps=2", "--bytes=20000"],
     "residual_ablation": ["--steps=2", "--layers=2"],
     "kv_cache_speed": ["--longest=32", "--tokens=2", "--hidden_size=32", "--layers=1"],
 }
-"""Options with which a lab takes no time."""
+"""Options that make a lab fast, under the lab's name."""
 
 
 class RunLab(Protocol):
-    """Runs a lab in this process, and gives what it printed."""
+    """A function that runs a lab in this process and returns what the lab prints."""
 
     def __call__(self, name: str, *options: str, of: Path = SOLUTION) -> str:
-        """Run the lab of this name on a submission."""
+        """Run the lab `name` with these options on the submission `of`."""

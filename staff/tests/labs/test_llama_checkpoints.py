@@ -1,7 +1,7 @@
 """Checkpoints in the format of Hugging Face, loaded into the solution's models and compared.
 
-The weights are made in Hugging Face's own model, so that nothing of the conversion is in the
-expected logits.
+The weights come from Hugging Face's own model, so the expected logits don't depend on our
+conversion.
 """
 
 import importlib
@@ -19,7 +19,7 @@ from cs336_basics.transformer import TransformerLM
 from labs.llama import load_hugging_face_llama
 from staff.tests.solution.checks import normal
 
-LIMIT = 1e-5  # of the greatest logit
+LIMIT = 1e-5  # the largest allowed error, as a share of the greatest logit
 SHARED: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
 MINIMIND: dict[str, Any] = {
     "hidden_size": 128,
@@ -40,7 +40,7 @@ SHAPES = {
 
 @pytest.fixture(scope="module")
 def llama() -> ModuleType:
-    """The module of Llama, which takes seconds to import: only the tests that need it wait."""
+    """Hugging Face's Llama module, imported here since the import takes seconds."""
     return importlib.import_module("transformers.models.llama.modeling_llama")
 
 
@@ -105,7 +105,7 @@ def _relative_error(ours: Tensor, expected: Tensor) -> float:
 @pytest.mark.parametrize("shape", SHAPES)
 @torch.no_grad()
 def test_same_logits(llama: ModuleType, shape: str) -> None:
-    """Catches a wrong sharing of heads, a layout of RoPE not converted, and a lost eps or theta."""
+    """Catches wrongly shared heads, an unconverted RoPE layout, or an ignored eps or theta."""
     theirs = _theirs(llama, SHAPES[shape])
     ids = _ids(theirs)
     logits, loss = _ours(theirs)(ids, labels=ids)
@@ -116,7 +116,7 @@ def test_same_logits(llama: ModuleType, shape: str) -> None:
 
 @torch.no_grad()
 def test_transformer_lm_takes_a_llama_too(llama: ModuleType) -> None:
-    """Catches a loader that fits `CausalLM` alone and not `TransformerLM`."""
+    """Catches a loader that works for `CausalLM` but not for `TransformerLM`."""
     theirs = _theirs(llama, SHAPES["a key head for each"])
     model = TransformerLM(**_sizes(theirs))
     load_hugging_face_llama(model, theirs.state_dict(), 4)
@@ -126,7 +126,7 @@ def test_transformer_lm_takes_a_llama_too(llama: ModuleType) -> None:
 
 @torch.no_grad()
 def test_the_comparison_sees_the_layout(llama: ModuleType) -> None:
-    """Catches a comparison that a model with wrongly ordered rows passes."""
+    """Catches a comparison of logits that passes although weight rows are wrongly ordered."""
     theirs = _theirs(llama, SHARED)
     model = _ours(theirs)
     load_hugging_face_llama(model, theirs.state_dict(), 4, 4)
@@ -137,7 +137,7 @@ def test_the_comparison_sees_the_layout(llama: ModuleType) -> None:
 @pytest.mark.parametrize("shape", ["one key head for two", "MiniMind"])
 @torch.no_grad()
 def test_greedy_text_of_64_tokens(llama: ModuleType, shape: str) -> None:
-    """Catches a cache whose tokens differ from those of Hugging Face's `generate`."""
+    """Catches cached decoding with other tokens than those of Hugging Face's `generate`."""
     theirs = _theirs(llama, SHAPES[shape])
     prompt = _ids(theirs, 1, 9)
     expected = theirs.generate(
@@ -154,7 +154,7 @@ def test_greedy_text_of_64_tokens(llama: ModuleType, shape: str) -> None:
 
 
 def test_a_tied_head_becomes_a_copy(llama: ModuleType) -> None:
-    """Catches a head that stays random because the checkpoint ties it to the embedding."""
+    """Catches an output head that stays random if the checkpoint ties it to the embedding."""
     theirs = _theirs(llama, SHARED)
     state = {name: w for name, w in theirs.state_dict().items() if name != "lm_head.weight"}
     model = _ours(theirs)
@@ -167,7 +167,7 @@ def test_a_tied_head_becomes_a_copy(llama: ModuleType) -> None:
 
 @pytest.mark.parametrize("name", ["model.layers.0.self_attn.q_proj.bias", "model.layers.x.mlp"])
 def test_weights_without_a_place(llama: ModuleType, name: str) -> None:
-    """Catches a weight of the checkpoint that is left out without an error."""
+    """Catches a loader that skips a weight of the checkpoint without an error."""
     theirs = _theirs(llama, SHARED)
     with pytest.raises(KeyError, match=f"our model has no weight for {name}"):
         load_hugging_face_llama(_ours(theirs), {**theirs.state_dict(), name: torch.ones(64)}, 4, 2)

@@ -1,4 +1,4 @@
-"""The numbers behind the pictures of the labs, computed in another way."""
+"""The numbers in the labs' pictures, compared with independent computations."""
 
 import math
 import re
@@ -16,7 +16,7 @@ from staff.tests.support import submission
 
 
 def test_three_norms(lab: RunLab) -> None:
-    """Catches a norm that PyTorch computes otherwise, and a wrong answer to what it depends on."""
+    """Catches norms that differ from PyTorch's, or a wrong table of what a norm depends on."""
     x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     expected = {
         "BatchNorm": torch.nn.functional.batch_norm(x, None, None, training=True),
@@ -35,7 +35,7 @@ def test_three_norms(lab: RunLab) -> None:
 
 
 def test_random_tokens_need_all_three_norms() -> None:
-    """Catches example data on which one of the three norms would change nothing."""
+    """Catches example data that one of the three norms would leave unchanged."""
     data = three_norms.random_tokens(20, 14, seed=0)
     assert data.square().mean(1).sqrt().max() > 4 * data.square().mean(1).sqrt().min()
     assert data.mean(1).std() > 0.3
@@ -43,7 +43,7 @@ def test_random_tokens_need_all_three_norms() -> None:
 
 
 def test_rope_distance(lab: RunLab) -> None:
-    """Catches scores that depend on more than the distance, and a conversion that doesn't help."""
+    """Catches scores that depend on more than the distance, or a wrong layout conversion."""
     check, head, places = lab("rope_distance").split("\n\n")[:3]
     assert all(float(end) < 1e-5 for end in re.findall(r"difference (\S+)", check))
     backs, errors = zip(*re.findall(r"(\d+) tokens back   off by up to (\S+)", head), strict=True)
@@ -56,7 +56,7 @@ def test_rope_distance(lab: RunLab) -> None:
 
 
 def test_layouts_of_rope() -> None:
-    """Catches two layouts of RoPE whose names are exchanged."""
+    """Catches exchanged names of the two RoPE layouts."""
     turns = rope_distance.layouts(4, 8)
     x = torch.tensor([1.0, 0.0, 0.0, 0.0])
     cos, sin = math.cos(1), math.sin(1)
@@ -65,7 +65,7 @@ def test_layouts_of_rope() -> None:
 
 
 def test_positions() -> None:
-    """Catches a table of positions or of angles that its formula does not give."""
+    """Catches sinusoidal positions or rotary angles that differ from their formulas."""
     places = torch.arange(50, dtype=torch.float64)
     frequencies = 10_000.0 ** (-torch.arange(0, 16, 2, dtype=torch.float64) / 16)
     angles = torch.outer(places, frequencies)
@@ -78,7 +78,7 @@ def test_positions() -> None:
 
 
 def test_attention_weights_are_those_of_the_model() -> None:
-    """Catches noted weights that the model's output was not computed with."""
+    """Catches recorded attention weights from which the output was not computed."""
     own = attention.scaled_dot_product_attention
     Q, K, V = torch.randn(3, 1, 2, 5, 4, generator=torch.Generator().manual_seed(0))
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
@@ -91,7 +91,7 @@ def test_attention_weights_are_those_of_the_model() -> None:
 
 
 def test_habits_of_a_head() -> None:
-    """Catches shares of the first two queries, and a farthest look at a key that is near."""
+    """Catches `habits` counting the first two queries, or a near key as `farthest_look`."""
     weights = torch.tensor(
         [
             [1.0, 0.0, 0.0, 0.0],
@@ -106,7 +106,7 @@ def test_habits_of_a_head() -> None:
 
 
 def test_an_attention_that_goes_another_way(lab: RunLab, tmp_path: Path) -> None:
-    """Catches an empty picture for a layer that does not call the attention function."""
+    """Catches an empty picture if a layer doesn't call `scaled_dot_product_attention`."""
     file = "cs336_basics/attention.py"
     text = (SOLUTION / file).read_text("utf-8")
     text = text.replace("heads = scaled_dot_product_attention(", "heads = _mine(")
@@ -117,7 +117,7 @@ def test_an_attention_that_goes_another_way(lab: RunLab, tmp_path: Path) -> None
 
 
 def test_blocks_put_together_in_another_way() -> None:
-    """Catches a design of a block that is not the one its name says."""
+    """Catches a block whose design differs from its name, such as `post-norm`."""
     block = TransformerBlock(16, 2, 24, 8, 10_000.0)
     x = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0))
     designs = {
@@ -134,7 +134,7 @@ def test_blocks_put_together_in_another_way() -> None:
 
 
 def test_words() -> None:
-    """Catches a sign that sticks to its word, and an unknown word with the id of a known one."""
+    """Catches punctuation joined to a word, or an unknown word with the id of a known word."""
     assert words.split('"I can\'t," she said.\n<|endoftext|>') == [
         *['"', "i", "can't", ",", '"', "she", "said", ".", "<|endoftext|>"]
     ]

@@ -1,4 +1,4 @@
-"""The labs as programs: what they print and draw, and what they say on stubs and of wrong use."""
+"""The labs as programs: their output, their pictures and their errors."""
 
 import importlib
 import re
@@ -18,7 +18,7 @@ from staff.tests.support import submission
 
 @pytest.mark.parametrize("name", LABS)
 def test_each_lab_writes_its_picture(name: str, lab: RunLab, tmp_path: Path) -> None:
-    """Catches a lab that fails on the solution, or names a picture that is no SVG."""
+    """Catches a lab that fails on the solution, or that writes no SVG picture."""
     file = tmp_path / f"{name.replace('_', '-')}.svg"
     assert lab(name).endswith(f"picture: {file}\n")
     assert "<svg" in file.read_text("utf-8")
@@ -26,7 +26,7 @@ def test_each_lab_writes_its_picture(name: str, lab: RunLab, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("name", "task"), LABS.items())
 def test_on_stubs_it_says_what_to_write(name: str, task: str, lab: RunLab) -> None:
-    """Catches a traceback on stubs in place of one line with task, file, section and command."""
+    """Catches an error on stubs without the task, the file, the section or the command."""
     with pytest.raises(SystemExit) as end:
         lab(name, of=ROOT)
     assert re.fullmatch(
@@ -37,7 +37,7 @@ def test_on_stubs_it_says_what_to_write(name: str, task: str, lab: RunLab) -> No
 
 
 def test_as_a_program_on_stubs(tmp_path: Path) -> None:
-    """Catches a lab that ignores the package in the current folder, or ends with status 0."""
+    """Catches `python -m labs.trace_shapes` ending with status 0 or a traceback on stubs."""
     command = [sys.executable, "-m", "labs.trace_shapes", "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
@@ -47,7 +47,7 @@ def test_as_a_program_on_stubs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", LABS)
 def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Catches a help text without the purpose, the command or the options of a lab."""
+    """Catches a lab's help text without its purpose, its command or its options."""
     module = importlib.import_module(f"labs.{name}")
     with pytest.raises(SystemExit) as end:
         module.main(["--help"])
@@ -69,7 +69,7 @@ def test_a_folder_that_is_no_submission(
 
 
 def test_a_module_that_is_missing(lab: RunLab, tmp_path: Path) -> None:
-    """Catches a module of another submission that replaces one which this submission lacks."""
+    """Catches a lab that doesn't report that the submission lacks rope.py."""
     folder = submission(tmp_path / "it")
     (folder / "cs336_basics" / "rope.py").unlink()
     with pytest.raises(SystemExit, match=r"rope isn't written yet: write cs336_basics/rope\.py"):
@@ -77,14 +77,14 @@ def test_a_module_that_is_missing(lab: RunLab, tmp_path: Path) -> None:
 
 
 def test_an_error_of_the_student_is_shown(lab: RunLab, tmp_path: Path) -> None:
-    """Catches an error in the student's code whose traceback the lab hides."""
+    """Catches a lab that hides the traceback of an error in the student's code."""
     folder = submission(tmp_path / "it", added={"cs336_basics/rope.py": "raise KeyError('mine')"})
     with pytest.raises(KeyError, match="mine"):
         lab("positions", of=folder)
 
 
 def test_pictures_are_reproducible(tmp_path: Path) -> None:
-    """Catches a picture whose bytes change although its numbers stay the same."""
+    """Catches different bytes of two pictures that are drawn from the same numbers."""
     table, turns = torch.rand(2, 8, 8)
     for name in ("one.svg", "two.svg"):
         write(lambda: positions._picture(table, turns), tmp_path / name)
@@ -93,7 +93,7 @@ def test_pictures_are_reproducible(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", LABS)
 def test_the_page_shows_each_lab(name: str) -> None:
-    """Catches a lab without a section in docs/labs.md, or a section without command or picture."""
+    """Catches a lab without its section, command or picture in docs/labs.md."""
     section = (ROOT / "docs" / "labs.md").read_text("utf-8").partition(f"\n## {name}\n")[2]
     section = section.partition("\n## ")[0]
     assert f"python -m labs.{name}\n" in section

@@ -15,21 +15,21 @@ from staff.paths import ROOT
 
 @pytest.fixture(scope="module")
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of 2 MB, the first tenth of the text of the benchmark."""
+    """A file with 2 MB of stories, which is the first tenth of the benchmark's text."""
     path = tmp_path_factory.mktemp("stories") / "stories.txt"
     path.write_text("".join(text_of(2_000_000, seed=1)), encoding="utf-8", newline="")
     return path
 
 
 def test_the_same_seed_tells_the_same() -> None:
-    """Catches stories that change from run to run, with the number asked for, or never."""
+    """Catches stories that vary between runs or with their number, or that ignore the seed."""
     some = list(itertools.islice(stories(4), 20))
     assert some == list(itertools.islice(stories(4), 30))[:20]
     assert some[0] != next(stories(5))
 
 
 def test_size_and_separators() -> None:
-    """Catches a text that is too short, more than a story too long, or without separators."""
+    """Catches a text that is too short, too long by a story, or without separators."""
     documents = list(text_of(50_000, seed=2))
     size = len("".join(documents).encode())
     assert 50_000 <= size < 50_000 + len(documents[-1].encode())
@@ -37,7 +37,7 @@ def test_size_and_separators() -> None:
 
 
 def test_the_program_writes_the_text(tmp_path: Path) -> None:
-    """Catches bytes that `python -m labs.stories` changes on their way to a file or the output."""
+    """Catches `python -m labs.stories` writing other bytes than those of `text_of`."""
     command = [sys.executable, "-m", "labs.stories", "--bytes", "9000", "--seed", "7"]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
     subprocess.run([*command, "--out", str(tmp_path / "s.txt")], cwd=ROOT, check=True)
@@ -45,7 +45,7 @@ def test_the_program_writes_the_text(tmp_path: Path) -> None:
 
 
 def test_there_is_something_of_everything(big: Path) -> None:
-    """Catches a text without dialogue, contractions, scripts, emoji, odd white space or CRLF."""
+    """Catches a text without quotes, contractions, other alphabets, emoji, tabs or CRLF."""
     text = big.read_bytes().decode()
     for sign in (
         '"',
@@ -65,9 +65,10 @@ def test_there_is_something_of_everything(big: Path) -> None:
 
 
 def test_words_grow_with_the_text(big: Path, tmp_path: Path) -> None:
-    """Catches a text that has too few different words, or repeats those of its first half.
+    """Catches a text with too few pre-tokens, or with few new pre-tokens in its second half.
 
-    2 MB hold 10,000 different pre-tokens, and 20 MB more than 60,000; the benchmark counts them.
+    2 MB must have more than 10,000 different pre-tokens. The benchmark checks that 20 MB have
+    more than 60,000.
     """
     half = tmp_path / "half.txt"
     half.write_bytes(big.read_bytes()[:1_000_000])
@@ -85,6 +86,6 @@ def test_words_follow_zipf(big: Path) -> None:
 
 
 def test_ten_thousand_tokens_are_reached(big: Path) -> None:
-    """Catches a text from which 10,000 tokens can't be learned."""
+    """Catches 2 MB of stories from which a vocabulary of 10,000 tokens can't be trained."""
     vocab, merges = train_bpe(big, 10_000, [SEPARATOR])
     assert (len(vocab), len(merges)) == (10_000, 10_000 - 257)

@@ -1,4 +1,4 @@
-"""The lab that follows the shapes through a model: each of its lines, on models of other sizes."""
+"""The lab `trace_shapes`: every line that it prints, for both models and several sizes."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ block {number} output = (2, 6, {width})
 
 @pytest.mark.parametrize("model", ["transformer_lm", "causal_lm"])
 def test_both_models(model: str, lab: RunLab) -> None:
-    """Catches a stop that is missing, in another order, or of another shape."""
+    """Catches a printed shape that is missing, wrong or out of order."""
     expected = TINY.format(width=64)
     expected += "".join(BLOCK.format(number=number, width=64) for number in range(2))
     expected += "logits.shape = (2, 6, 6400)\n"
@@ -33,7 +33,7 @@ def test_both_models(model: str, lab: RunLab) -> None:
 
 
 def test_wider_and_deeper(lab: RunLab) -> None:
-    """Catches a width or a number of blocks that is fixed, and logits that grow with them."""
+    """Catches shapes that ignore --hidden_size or --num_hidden_layers."""
     expected = TINY.format(width=96)
     expected += "".join(BLOCK.format(number=number, width=96) for number in range(3))
     expected += "logits.shape = (2, 6, 6400)\n"
@@ -42,7 +42,7 @@ def test_wider_and_deeper(lab: RunLab) -> None:
 
 
 def test_a_block_that_no_hook_sees(lab: RunLab, tmp_path: Path) -> None:
-    """Catches a submodule that isn't called as a module and is skipped without a word."""
+    """Catches missing shapes that aren't reported if a block calls `attn.forward` directly."""
     file = "cs336_basics/transformer.py"
     text = (SOLUTION / file).read_text("utf-8").replace("self.attn(", "self.attn.forward(")
     folder = submission(tmp_path / "it", {file: text})

@@ -1,4 +1,4 @@
-"""A training run that takes no time, for the tests of training and of its program."""
+"""A very short training run, for the tests of training and of the training program."""
 
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,6 @@ IDS = np.random.default_rng(5).integers(0, 13, 300).astype(np.uint16)
 
 
 def saved_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights in the checkpoint of a run."""
+    """Load the weights from a run's checkpoint."""
     weights: dict[str, Tensor] = torch.load(folder / "checkpoint.pt", weights_only=True)["model"]
     return weights

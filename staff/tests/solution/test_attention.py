@@ -1,4 +1,4 @@
-"""Attention where masks and positions broadcast, and the gradients of queries that see nothing."""
+"""Attention: masks and positions that broadcast, and gradients of fully masked queries."""
 
 import pytest
 import torch
@@ -22,14 +22,14 @@ def _qkv(*leading: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _mask(*leading: int) -> Tensor:
-    """Let every query see its own key and about half of the others."""
+    """Return a mask in which every query sees its own key and about half of the others."""
     own = torch.eye(QUERIES, KEYS, dtype=torch.bool)
     return own | (normal(*leading, QUERIES, KEYS, root=7) > 0)
 
 
 @pytest.mark.parametrize("leading", [(3,), (1, 3), (2, 1), (2, 3)], ids=str)
 def test_mask_broadcasts(leading: tuple[int, ...]) -> None:
-    """Catches a mask that must have all leading axes of the scores, or none."""
+    """Catches a mask with fewer or smaller leading axes that isn't broadcast to the scores."""
     q, k, v = _qkv(2, 3)
     mask = _mask(*leading)
     expected = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -38,7 +38,7 @@ def test_mask_broadcasts(leading: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("shape", [(3, 5), (1, 5), (2, 1, 5), (2, 3, 5)], ids=str)
 def test_positions_broadcast(shape: tuple[int, ...]) -> None:
-    """Catches positions of two leading axes that broadcast against the heads."""
+    """Catches token positions that are broadcast against the heads, not against the batch."""
     x = normal(2, 3, 5, D_MODEL, root=2, dtype=F64)
     positions = normal(*shape, root=13).mul(100).long() % 64
     Wq, Wk, Wv, Wo = normal(4, D_MODEL, D_MODEL, root=3, dtype=F64) / D_MODEL**0.5
@@ -52,7 +52,7 @@ def test_positions_broadcast(shape: tuple[int, ...]) -> None:
 
 
 def test_a_blind_query_might_as_well_be_absent() -> None:
-    """Catches a query that sees nothing and yet changes the gradients of keys and values."""
+    """Catches a fully masked query that changes a gradient of queries, keys or values."""
     q, k, v = (part.requires_grad_() for part in _qkv(2))
     mask = _mask()
     mask[1] = False

@@ -1,4 +1,4 @@
-"""Checkpoints of models in wrappers, of strangers' optimizers, and of saving that was stopped."""
+"""Checkpoints: wrapped models, optimizers that don't fit, and interrupted saving."""
 
 import copy
 import io
@@ -37,12 +37,12 @@ def _compiled(model: nn.Module) -> nn.Module:
     return cast(nn.Module, torch.compile(model))  # its annotation promises only a callable
 
 
-# torch.compile imports what PyTorch itself calls deprecated.
+# torch.compile imports a module that PyTorch itself deprecates.
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("reader", WRAPPERS)
 @pytest.mark.parametrize("writer", WRAPPERS)
 def test_wrappers_leave_no_trace(writer: str, reader: str) -> None:
-    """Catches `_orig_mod.` or `module.` in the names of a model in several wrappers."""
+    """Catches `_orig_mod.` or `module.` in the saved names of a wrapped model."""
     model, other = _model(), _model(seed=1)
     file = io.BytesIO()
     save_checkpoint(WRAPPERS[writer](model), AdamW(model.parameters()), 5, file)
@@ -55,7 +55,7 @@ def test_wrappers_leave_no_trace(writer: str, reader: str) -> None:
 
 
 def test_an_optimizer_of_fewer_parameters_is_refused() -> None:
-    """Catches a model that is overwritten before the state of the optimizer is found not to fit."""
+    """Catches a model that is changed although the saved optimizer state doesn't fit."""
     model, file = _model(), io.BytesIO()
     optimizer = AdamW(model.parameters())
     _step(model, optimizer)
@@ -74,7 +74,7 @@ def test_an_optimizer_of_fewer_parameters_is_refused() -> None:
 def test_a_stopped_save_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Catches a stop in mid-write that spoils the old file, or leaves another one for good."""
+    """Catches an old file that an interrupted save damages, or extra files after the next save."""
     file, model = tmp_path / "run.pt", _model()
     optimizer = AdamW(model.parameters())
     save_checkpoint(model, optimizer, 1, file)

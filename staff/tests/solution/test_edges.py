@@ -1,4 +1,4 @@
-"""Edges of the solution that its docstrings or the handout promise, and no graded test holds."""
+"""Edge cases that the solution's docstrings or the handout promise and no graded test checks."""
 
 import math
 
@@ -26,7 +26,7 @@ HALVES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=s
 
 @HALVES
 def test_softmax_of_half_precision(dtype: torch.dtype) -> None:
-    """Catches a softmax computed in half precision, where small weights are off by percents."""
+    """Catches a softmax that computes in half precision, with wrong small weights."""
     x = (4 * normal(64, 128, root=2)).to(dtype)
     weights = softmax(x, -1)
     errors = (weights.double() - x.double().softmax(-1)).abs() / weights.double()
@@ -35,9 +35,9 @@ def test_softmax_of_half_precision(dtype: torch.dtype) -> None:
 
 @HALVES
 def test_positions_in_half_precision(dtype: torch.dtype) -> None:
-    """Catches tables of positions that are rounded to half precision before the result is.
+    """Catches tables of positions that are rounded to half precision before they are used.
 
-    The result in float64, rounded once, must come out.
+    The expected result is computed in float64 and rounded once.
     """
     x, at = normal(1, 1, 4, 8, root=2, dtype=dtype), torch.tensor([300, 2000, 4097, 8191])
     start = 8188
@@ -60,7 +60,7 @@ def test_positions_in_half_precision(dtype: torch.dtype) -> None:
 
 
 def test_half_split_tables_are_kept() -> None:
-    """Catches tables of half-split RoPE that are made anew though they are long enough."""
+    """Catches half-split RoPE tables that are rebuilt although they are long enough."""
     rope = HalfSplitRotaryEmbedding(100.0, 4)
     x = normal(1, 1, 20, 4, root=2)
     rope(x, x)
@@ -72,7 +72,7 @@ def test_half_split_tables_are_kept() -> None:
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_batch_norm_of_too_few(size: int) -> None:
-    """Catches statistics of NaN that BatchNorm remembers from a batch without a variance."""
+    """Catches NaN in BatchNorm's running statistics after a batch of fewer than two rows."""
     norm = BatchNorm(3)
     with pytest.raises(ValueError, match=f"a batch of {size} has no variance"):
         norm(torch.ones(size, 3))
@@ -82,7 +82,7 @@ def test_batch_norm_of_too_few(size: int) -> None:
 
 
 def test_a_causal_loss_of_nothing() -> None:
-    """Catches a loss or a gradient of NaN where every label is ignored and a logit is infinite."""
+    """Catches NaN in the loss or gradient if all labels are ignored and logits are infinite."""
     logits = torch.full((2, 3, 4), torch.inf, requires_grad=True)
     loss = run_causal_lm_loss(logits, torch.full((2, 3), -100))
     (gradient,) = torch.autograd.grad(loss, logits)
@@ -91,7 +91,7 @@ def test_a_causal_loss_of_nothing() -> None:
 
 
 def test_defaults_of_adamw() -> None:
-    """Catches a default setting that is not the one of PyTorch's AdamW."""
+    """Catches a default of AdamW that differs from PyTorch's AdamW."""
     parameters = [nn.Parameter(torch.zeros(2))]
     ours, theirs = AdamW(parameters).defaults, torch.optim.AdamW(parameters).defaults
     assert ours == {name: theirs[name] for name in ours}
@@ -99,18 +99,18 @@ def test_defaults_of_adamw() -> None:
 
 @pytest.mark.parametrize("it", [0, 1, 7])
 def test_a_schedule_without_stages(it: int) -> None:
-    """Catches a division by zero where neither warm-up nor cosine takes an iteration."""
+    """Catches a division by zero if neither warm-up nor cosine has an iteration."""
     assert lr_cosine_schedule(it, 1.0, 0.25, 0, 0) == 0.25
 
 
 def test_rates_are_floats() -> None:
-    """Catches a learning rate that is a tensor or a number of numpy's."""
+    """Catches a learning rate that is a tensor or a NumPy number in place of a float."""
     assert {type(lr_cosine_schedule(it, 1.0, 0.1, 3, 6)) for it in range(9)} == {float}
 
 
 @pytest.mark.parametrize("dtype", [F64, torch.float32, torch.bfloat16, torch.float16], ids=str)
 def test_norm_of_gradients(dtype: torch.dtype) -> None:
-    """Catches a norm that `clip_gradients` returns in half precision, and one of no gradients."""
+    """Catches `clip_gradients` returning a half-precision norm, or failing without gradients."""
     parameter = nn.Parameter(torch.zeros(2, dtype=dtype))
     assert clip_gradients([parameter], 1.0) == 0
     assert clip_gradients(iter(()), 1.0) == 0
@@ -121,7 +121,7 @@ def test_norm_of_gradients(dtype: torch.dtype) -> None:
 
 
 def test_decoding_has_its_own_generator() -> None:
-    """Catches draws that come from PyTorch's generator, or set its seed."""
+    """Catches `decode` drawing from PyTorch's global generator, or setting its seed."""
 
     def next_logits(ids: Tensor) -> Tensor:
         return torch.zeros(1, 40)
@@ -133,7 +133,7 @@ def test_decoding_has_its_own_generator() -> None:
 
 
 def test_a_cache_carries_no_gradient() -> None:
-    """Catches a cache whose graph, and memory, grows with every token."""
+    """Catches a cache that keeps the autograd graph of every token."""
     cache = KVCache(4)
     keys = torch.ones(1, 1, 2, 3, requires_grad=True)
     for _ in range(2):
@@ -143,9 +143,9 @@ def test_a_cache_carries_no_gradient() -> None:
 
 
 def test_top_1_starves_the_router() -> None:
-    """Catches a router that learns from the output with one expert, as §5.12 says it can't.
+    """Catches a gradient from the output to the router if top_k is 1.
 
-    With one expert the renormalised gate is always 1, so that its slope is 0.
+    Section 5.12 says that this gradient is 0: a single renormalised gate is always 1.
     """
     x, cotangent = normal(3, 7, 8, root=2, dtype=F64), normal(3, 7, 8, root=3, dtype=F64)
     for top_k, starved in ((1, True), (2, False)):

@@ -1,4 +1,4 @@
-"""The errors that docstrings of the solution promise: type and text of each."""
+"""The errors that the solution's docstrings promise: their types and messages."""
 
 import math
 from collections.abc import Callable
@@ -114,35 +114,35 @@ REFUSED: dict[str, tuple[Call, str]] = {
 
 
 def test_the_solution_is_what_is_tested() -> None:
-    """Catches a path on which the student's stubs, or an installed package, come first."""
+    """Catches an import path with the stubs or an installed package before the solution."""
     for module in (cs336_basics, adapters):
         assert Path(str(module.__file__)).resolve().is_relative_to(SOLUTION)
 
 
 @pytest.mark.parametrize("what", OUTSIDE)
 def test_outside_of_a_table(what: str) -> None:
-    """Catches an id or a position that is clamped, or wrapped around."""
+    """Catches an id or a position outside its table that is clamped or wrapped around."""
     with pytest.raises(IndexError):
         OUTSIDE[what]()
 
 
 @pytest.mark.parametrize("target", [-100, -1, 5, 1000])
 def test_targets_outside_the_classes(target: int) -> None:
-    """Catches a target that is clamped, counted from the end, or ignored as PyTorch does -100."""
+    """Catches a target outside the classes that is clamped, counted from the end or ignored."""
     with pytest.raises(RuntimeError, match="out of bounds"):
         cross_entropy(torch.zeros(2, 5), torch.tensor([0, target]))
 
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_refused_values(what: str) -> None:
-    """Catches a value that is taken though it makes no sense, and a text that doesn't name it."""
+    """Catches an invalid value that is accepted, or an error that doesn't name the value."""
     call, text = REFUSED[what]
     with pytest.raises(ValueError, match=text):
         call()
 
 
 def test_a_full_cache() -> None:
-    """Catches a full cache that drops or overwrites tokens, and a text without the numbers."""
+    """Catches a full cache that drops or overwrites tokens, or an error without the sizes."""
     text = "room for 4 tokens and holds 1; 4 more don't fit"
     with pytest.raises(IndexError, match=text):
         _filled_cache(3, 4)

@@ -1,4 +1,4 @@
-"""Parts of the solution against the same parts of Hugging Face transformers."""
+"""Functions and layers of the solution, compared with those of Hugging Face transformers."""
 
 import importlib
 from collections import Counter
@@ -21,7 +21,7 @@ DRAWS = 4000
 
 @pytest.mark.parametrize("start", [0, 5, 300])
 def test_half_split_rope(start: int) -> None:
-    """Catches another layout of RoPE than that of the Llama whose weights are to be loaded."""
+    """Catches half-split RoPE that differs from the RoPE of Hugging Face's Llama."""
     llama = importlib.import_module("transformers.models.llama.modeling_llama")
     config = llama.LlamaConfig(hidden_size=32, num_attention_heads=2, head_dim=16, rope_theta=500.0)
     q, k = normal(2, 2, 6, 16, root=2), normal(2, 1, 6, 16, root=3)
@@ -33,9 +33,10 @@ def test_half_split_rope(start: int) -> None:
 
 
 def test_conversion_of_weights() -> None:
-    """Catches another permutation than the one by which Llama's weights were published.
+    """Catches a row order that differs from the order of Llama's published weights.
 
-    The script that published them takes `(heads, d_head/2, 2, d_in)` and exchanges the middle axes.
+    The script that converted them views a weight as `(heads, d_head/2, 2, d_in)` and exchanges
+    the two middle axes.
     """
     weight = normal(12, 5, root=2)
     published = weight.view(2, 3, 2, 5).transpose(1, 2).reshape(12, 5)
@@ -58,7 +59,7 @@ def test_causal_loss(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("sizes", [(4, 2), (5, 1), (3, 3)], ids=str)
 @torch.no_grad()
 def test_mixture_of_mixtral(sizes: tuple[int, int]) -> None:
-    """Catches other gates, other experts, and a loss other than Mixtral's divided by top_k."""
+    """Catches an output that differs from Mixtral's, or a loss that isn't Mixtral's / top_k."""
     mixtral = importlib.import_module("transformers.models.mixtral.modeling_mixtral")
     num_experts, top_k = sizes
     layer, x = MixtureOfExperts(8, 6, num_experts, top_k), normal(3, 7, 8, root=2)
@@ -85,7 +86,7 @@ def test_mixture_of_mixtral(sizes: tuple[int, int]) -> None:
 
 
 def _processed(temperature: float, top_k: int | None, top_p: float | None) -> Tensor:
-    """The distribution that transformers samples from, by its own processors in its own order."""
+    """Return the distribution that transformers samples from, with its own processors."""
     process = importlib.import_module("transformers.generation.logits_process")
     scores, ids = LOGITS.double().unsqueeze(0), torch.zeros(1, 1, dtype=torch.long)
     processors = [process.TemperatureLogitsWarper(temperature)]
@@ -101,7 +102,7 @@ def _processed(temperature: float, top_k: int | None, top_p: float | None) -> Te
     [(1.0, None, None), (0.5, None, None), (2.0, 7, None), (1.5, None, 0.7), (1.3, 9, 0.8)],
 )
 def test_decoding(temperature: float, top_k: int | None, top_p: float | None) -> None:
-    """Catches another set of tokens, other shares among them, or another order of settings."""
+    """Catches `decode` drawing other tokens or frequencies than Hugging Face transformers."""
     expected = _processed(temperature, top_k, top_p)
     drawn = decode(lambda _: LOGITS.unsqueeze(0), [0], DRAWS, temperature, top_k, top_p, seed=11)
     counts = torch.tensor([Counter(drawn)[i] for i in range(40)])

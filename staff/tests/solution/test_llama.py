@@ -1,7 +1,8 @@
-"""The solution's whole model against the Llama of Hugging Face transformers, on the same weights.
+"""The solution's whole model, compared with Hugging Face's Llama on the same weights.
 
-The two differ in one thing: Hugging Face's Llama rotates feature k with feature k + d/2, the
-solution 2k with 2k + 1. So the rows of query and key weights are reordered within each head.
+The two models differ in one thing: Hugging Face's Llama rotates feature k with feature k + d/2, and
+the solution rotates feature 2k with 2k + 1. So the rows of query and key weights are reordered
+within each head.
 """
 
 import importlib
@@ -16,8 +17,8 @@ from cs336_basics.transformer import TransformerLM
 from staff.tests.solution.checks import normal
 
 VOCAB, CONTEXT, D_MODEL, LAYERS, HEADS, D_FF, EPS = 97, 40, 64, 2, 4, 176, 1e-5
-LOGGER = logging.getLogger(__name__)  # `--log-cli-level=info` shows the errors reached
-LIMIT = 1e-5  # of the greatest logit: what float32 leaves of two layers
+LOGGER = logging.getLogger(__name__)  # `--log-cli-level=info` shows the measured errors
+LIMIT = 1e-5  # float32 error after two layers, as a share of the greatest logit
 NAMES = {
     "input_layernorm": "ln1",
     "self_attn.q_proj": "attn.q_proj",
@@ -33,7 +34,7 @@ NAMES = {
 
 @pytest.fixture(scope="module")
 def llama() -> ModuleType:
-    """The module of Llama, which takes seconds to import: only the tests that need it wait."""
+    """Hugging Face's Llama module, imported here since the import takes seconds."""
     return importlib.import_module("transformers.models.llama.modeling_llama")
 
 
@@ -42,7 +43,7 @@ def _ids() -> Tensor:
 
 
 def _solution(theta: float, embedding_scale: float) -> TransformerLM:
-    """A model whose parameters all have numbers of their own, the gains included."""
+    """Return a model in which all parameters, including the gains, have different values."""
     model = TransformerLM(VOCAB, CONTEXT, D_MODEL, LAYERS, HEADS, D_FF, theta)
     flat = normal(sum(p.numel() for p in model.parameters()), root=2)
     parts = flat.split([p.numel() for p in model.parameters()])
@@ -101,7 +102,10 @@ def _relative_error(actual: Tensor, expected: Tensor) -> float:
 @pytest.mark.parametrize("theta", [10000.0, 500000.0, 50.0])
 @pytest.mark.parametrize("embedding_scale", [1.0, 3e-3], ids=["usual", "size-of-eps"])
 def test_same_logits(llama: ModuleType, theta: float, embedding_scale: float) -> None:
-    """Catches whatever makes the model differ from Llama; small embeddings make eps show."""
+    """Catches logits that differ from Llama's on the same weights.
+
+    With small embeddings, a wrong eps changes the logits visibly.
+    """
     ours = _solution(theta, embedding_scale)
     expected = _llama_logits(llama, theta, _as_llama(ours.state_dict()))
     with torch.no_grad():
@@ -111,7 +115,7 @@ def test_same_logits(llama: ModuleType, theta: float, embedding_scale: float) ->
 
 
 def test_the_comparison_sees_rope(llama: ModuleType) -> None:
-    """Catches a comparison that a model passes whose RoPE has another layout."""
+    """Catches a comparison of logits that passes although the RoPE layouts differ."""
     ours = _solution(10000.0, 1.0)
     unlike = _llama_logits(llama, 10000.0, _as_llama(ours.state_dict(), convert_rope=False))
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Pre-tokenisation: pieces, processes and cuts change nothing, and memory stays small."""
+"""Pre-tokenisation: cuts and processes don't change the result, and memory is bounded."""
 
 import random
 import tracemalloc
@@ -16,7 +16,7 @@ from staff.tests.solution.texts import SPECIALS, write_stories
 
 @pytest.fixture(scope="module")
 def story_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of 200 kB of stories."""
+    """A file with 200 kB of stories."""
     return write_stories(tmp_path_factory.mktemp("stories") / "stories.txt", 200_000)
 
 
@@ -34,7 +34,7 @@ def test_processes_change_nothing(
 @given(st.data())
 @settings(max_examples=300, database=None, deadline=None, derandomize=True)
 def test_a_cut_changes_nothing(data: st.DataObject) -> None:
-    """Catches a cut by `last_cut` whose two sides split otherwise than the whole text."""
+    """Catches a cut at `last_cut` that changes the pre-tokens of the text."""
     signs = st.text("ab '\n<e>1\u3000é.st", max_size=20)
     specials = data.draw(st.lists(st.sampled_from(SPECIALS), unique=True))
     splitter = Splitter(specials)
@@ -45,7 +45,7 @@ def test_a_cut_changes_nothing(data: st.DataObject) -> None:
 
 
 def pieces(splitter: Splitter, text: str) -> list[str]:
-    """Pre-tokens and special tokens of a text."""
+    """Return the pre-tokens and the special tokens of a text, in order."""
     parts = splitter.split(text)
     return [p for i, part in enumerate(parts) for p in ([part] if i % 2 else pretokens(part))]
 
@@ -53,19 +53,19 @@ def pieces(splitter: Splitter, text: str) -> list[str]:
 @given(st.text() | st.text(" \t\n\u3000\x1cab'1é.", max_size=12))
 @settings(max_examples=150, database=None, deadline=None, derandomize=True)
 def test_words_end_where_pre_tokens_end(text: str) -> None:
-    """Catches a word whose pre-tokens are other ones alone than inside the text."""
+    """Catches a word of `words` whose pre-tokens differ from those in the whole text."""
     assert "".join(words(text)) == text
     assert [p for word in words(text) for p in pretokens(word)] == pretokens(text)
 
 
 def test_empty_special_tokens() -> None:
-    """Catches an empty special token, which would stand everywhere."""
+    """Catches `Splitter` accepting an empty special token."""
     with pytest.raises(ValueError, match="a special token must not be empty"):
         Splitter(["<e>", ""])
 
 
 def test_no_byte_is_lost(tmp_path: Path) -> None:
-    """Catches bytes of a file that is no UTF-8 which are dropped or replaced."""
+    """Catches bytes that are dropped or replaced if a file isn't valid UTF-8."""
     data = random.Random(2).randbytes(3000)
     (tmp_path / "bytes").write_bytes(data)
     counted = count_pretokens(tmp_path / "bytes")
@@ -73,7 +73,7 @@ def test_no_byte_is_lost(tmp_path: Path) -> None:
 
 
 def test_counting_needs_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches a file that is read as a whole: 1 MB of few different words takes under 700 kB."""
+    """Catches `count_pretokens` reading a whole file of 1 MB into memory."""
     path = tmp_path / "long.txt"
     path.write_text("the miller and the reed, don't they sing?\n" * 25_000)
     monkeypatch.setattr(pretokenization, "_CHUNK_BYTES", 1 << 15)

@@ -1,4 +1,4 @@
-"""The tokenizer against Hugging Face, tiktoken and a textbook, and what it refuses."""
+"""The tokenizer, compared with Hugging Face, tiktoken and a textbook, and its errors."""
 
 import random
 from pathlib import Path
@@ -19,7 +19,7 @@ BYTES = {i: bytes([i]) for i in range(256)}
 
 @pytest.fixture(scope="module")
 def story_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of 200 kB of stories."""
+    """A file with 200 kB of stories."""
     return write_stories(tmp_path_factory.mktemp("stories") / "stories.txt", 200_000)
 
 
@@ -32,9 +32,9 @@ def tokenizer(story_file: Path) -> Tokenizer:
 def test_encoding_agrees_with_hugging_face(
     tokenizer: Tokenizer, story_file: Path, tmp_path: Path
 ) -> None:
-    """Catches ids or texts unlike those of `tokenizers` with the file that was written.
+    """Catches ids or texts that differ from those of `tokenizers` with the saved file.
 
-    The text is longer than what `encode` takes at a time.
+    The text is longer than the blocks that `encode` processes.
     """
     tokenizer.save_hugging_face(tmp_path / "tokenizer.json")
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
@@ -46,7 +46,7 @@ def test_encoding_agrees_with_hugging_face(
 
 
 def test_encoding_agrees_with_tiktoken(tokenizer: Tokenizer, story_file: Path) -> None:
-    """Catches ids unlike those of `tiktoken` with the same tokens in the same order."""
+    """Catches ids that differ from those of `tiktoken` with the same vocabulary."""
     special = {SEPARATOR: 999}
     ranks = {token: i for i, token in tokenizer.vocab.items() if i not in special.values()}
     theirs = tiktoken.Encoding(
@@ -57,7 +57,7 @@ def test_encoding_agrees_with_tiktoken(tokenizer: Tokenizer, story_file: Path) -
 
 
 def test_long_words_agree_with_the_textbook(tokenizer: Tokenizer) -> None:
-    """Catches a wrong order of merges in a word of 3,000 letters, where ranks come in any order."""
+    """Catches merges that are applied in a wrong order in a word of 3,000 letters."""
     drawn = random.Random(5)
     word = "".join(drawn.choice("theandsr") for _ in range(3000))
     parts = tuple(bytes([b]) for b in word.encode())
@@ -69,7 +69,7 @@ def test_long_words_agree_with_the_textbook(tokenizer: Tokenizer) -> None:
 @given(st.lists(st.text("ab '\n<e>\u3000é", max_size=6), max_size=12), st.sets(st.integers(0, 6)))
 @settings(max_examples=150, database=None, deadline=None, derandomize=True)
 def test_any_pieces(texts: list[str], chosen: set[int]) -> None:
-    """Catches pieces that end inside a word or special token and get other ids than the whole."""
+    """Catches `encode_iterable` returning other ids for pieces than `encode` for the whole."""
     specials = [SPECIALS[i] for i in sorted(chosen)]
     merges = [(b"a", b"b"), (b"b", b"a"), (b" ", b"ab"), (b"'", b"a"), (b"\n", b"\n"), (b"<", b"e")]
     vocab = dict(enumerate([*BYTES.values(), *(a + b for a, b in merges)]))
@@ -78,7 +78,7 @@ def test_any_pieces(texts: list[str], chosen: set[int]) -> None:
 
 
 def test_any_bytes_come_back(tokenizer: Tokenizer) -> None:
-    """Catches bytes that are no UTF-8 and change, though they were read with surrogateescape."""
+    """Catches changed bytes of invalid UTF-8 that was read with surrogateescape."""
     data = random.Random(2).randbytes(3000)
     ids = tokenizer.encode(data.decode("utf-8", "surrogateescape"))
     assert b"".join(tokenizer.vocab[i] for i in ids) == data
@@ -88,7 +88,7 @@ def test_any_bytes_come_back(tokenizer: Tokenizer) -> None:
 def test_what_is_remembered_is_bounded(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Catches tables of words that grow with the text."""
+    """Catches the tokenizer's caches of words growing with the text."""
     monkeypatch.setattr("cs336_basics.tokenizer._MEMO_ENTRIES", 100)
     fresh = Tokenizer(tokenizer.vocab, tokenizer.merges)
     text = " ".join(map(str, range(5000)))
@@ -98,20 +98,20 @@ def test_what_is_remembered_is_bounded(
 
 
 def test_empty_special_tokens() -> None:
-    """Catches an empty special token, which would stand everywhere."""
+    """Catches `Tokenizer` accepting an empty special token."""
     with pytest.raises(ValueError, match="a special token must not be empty"):
         Tokenizer(BYTES, [], [""])
 
 
 @pytest.mark.parametrize("pair", [(b"a", b"b"), (b"ab", b"c")])
 def test_merges_that_the_vocabulary_lacks(pair: tuple[bytes, bytes]) -> None:
-    """Catches a merge whose halves, or whose result, the vocabulary lacks."""
+    """Catches `Tokenizer` accepting a merge with a half or a result not in the vocabulary."""
     with pytest.raises(ValueError, match=r"merges need b'ab', which the vocabulary lacks"):
         Tokenizer(BYTES, [pair])
 
 
 def test_bytes_that_the_vocabulary_lacks() -> None:
-    """Catches a byte without a token that is skipped, or refused before it is met."""
+    """Catches `encode` skipping a byte without a token, or failing on texts without this byte."""
     tokenizer = Tokenizer({0: b"a"}, [])
     assert tokenizer.encode("aa") == [0, 0]
     with pytest.raises(KeyError):
@@ -119,6 +119,6 @@ def test_bytes_that_the_vocabulary_lacks() -> None:
 
 
 def test_half_a_surrogate_pair() -> None:
-    """Catches half of a surrogate pair, which is no character, that is encoded all the same."""
+    """Catches `encode` accepting half of a surrogate pair, which is no character."""
     with pytest.raises(UnicodeEncodeError):
         Tokenizer(BYTES, []).encode("a\ud800")

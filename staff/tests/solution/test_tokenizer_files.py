@@ -1,4 +1,4 @@
-"""Files of tokenizers: whole or not there, read from Hugging Face, and refused in one line."""
+"""Tokenizer files: failed saving, files of Hugging Face, and errors for unusable files."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ TOKENIZER = Tokenizer({i: bytes([i]) for i in range(256)} | {256: b"th"}, [(b"t"
 
 
 def test_a_file_of_hugging_face_is_read(tmp_path: Path) -> None:
-    """Catches ids, merges or special tokens that are lost from a file that `tokenizers` wrote."""
+    """Catches ids, merges or special tokens lost in loading a file that `tokenizers` wrote."""
     TOKENIZER.save_hugging_face(tmp_path / "ours.json")
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "ours.json"))
     theirs.decoder = decoders.ByteLevel()
@@ -29,7 +29,7 @@ def test_a_file_of_hugging_face_is_read(tmp_path: Path) -> None:
 def test_a_file_is_whole_or_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: Callable[[Path], None]
 ) -> None:
-    """Catches an old file that is spoilt, or another that stays, where the last step fails."""
+    """Catches a failed save that damages the old file or leaves a temporary file."""
     path = tmp_path / "tokenizer.json"
     path.write_text("old")
 
@@ -53,7 +53,7 @@ def test_a_file_is_whole_or_not_there(
     ],
 )
 def test_files_that_are_damaged(tmp_path: Path, change: dict[str, Any], told: str) -> None:
-    """Catches an error that names neither the file nor what is wrong with it."""
+    """Catches an error for a damaged file without the file's name or the reason."""
     path = tmp_path / "tokenizer.json"
     TOKENIZER.save(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
@@ -67,7 +67,7 @@ def test_files_that_are_damaged(tmp_path: Path, change: dict[str, Any], told: st
 def test_files_that_are_something_else(
     tmp_path: Path, content: bytes, load: Callable[[Path], Tokenizer]
 ) -> None:
-    """Catches a traceback of the reader for a file that holds no JSON object."""
+    """Catches an error that doesn't say that a file contains no JSON object."""
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"no JSON|expected a JSON object"):
@@ -93,7 +93,7 @@ def test_files_that_are_something_else(
 def test_tokenizers_that_work_differently(
     tmp_path: Path, place: tuple[str | int, ...], value: object, told: str
 ) -> None:
-    """Catches a tokenizer of Hugging Face that is read though ours would give other ids."""
+    """Catches a Hugging Face tokenizer that is loaded although ours would return other ids."""
     path = tmp_path / "tokenizer.json"
     TOKENIZER.save_hugging_face(path)
     content: Any = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The training program: its configuration, its data, two processes, and one line for an error."""
+"""The training program: configuration, data files, two processes and one-line errors."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from staff.tests.solution.runs import FIELDS, IDS, saved_weights
 
 
 def _config_file(folder: Path, **fields: object) -> Path:
-    """Write a configuration, beside the data it names, as TOML."""
+    """Write the data, and a TOML configuration that names their file."""
     np.save(folder / "ids.npy", IDS)
     fields = {**FIELDS, "data": f"{folder}/ids.npy", "out_dir": f"{folder}/run", **fields}
     file = folder / "config.toml"
@@ -29,7 +29,7 @@ def _config_file(folder: Path, **fields: object) -> Path:
 
 
 def test_two_processes_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Catches gradients that are summed, batches drawn twice, and losses of one share alone."""
+    """Catches two processes whose metrics or weights differ from those of one process."""
     main(["--config", str(_config_file(tmp_path))])
     assert "tok/s" in capsys.readouterr().err
     alone = read_metrics(tmp_path / "run" / "metrics.csv")
@@ -56,7 +56,7 @@ def test_two_processes_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_data_of_any_form(tmp_path: Path) -> None:
-    """Catches a raw file that is read as another dtype than it was written in."""
+    """Catches a file of ids that is read with a wrong dtype, or not memory-mapped."""
     IDS.tofile(tmp_path / "ids.bin")
     IDS.astype(np.uint32).tofile(tmp_path / "ids.wide")
     np.save(tmp_path / "ids.npy", IDS)
@@ -82,7 +82,7 @@ def test_data_of_any_form(tmp_path: Path) -> None:
 def test_one_line_for_what_cannot_be_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], text: str
 ) -> None:
-    """Catches a traceback where one line is enough."""
+    """Catches a traceback, or more than one line, for an invalid configuration."""
     with pytest.raises(SystemExit) as stop:
         main(["--config", str(_config_file(tmp_path, **change))])
     message = capsys.readouterr().err
@@ -93,7 +93,7 @@ def test_one_line_for_what_cannot_be_used(
 
 
 def test_configurations_of_either_form(tmp_path: Path) -> None:
-    """Catches a JSON file that is read otherwise than the same as TOML, and one of neither form."""
+    """Catches JSON that is read differently from TOML, or an error without the file's name."""
     toml = read_config(_config_file(tmp_path))
     fields = {name: getattr(toml, name) for name in toml.__struct_fields__}
     (tmp_path / "config.json").write_text(json.dumps(fields), "utf-8")

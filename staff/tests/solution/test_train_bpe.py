@@ -1,4 +1,4 @@
-"""BPE training against a textbook's, and against Hugging Face tokenizers."""
+"""BPE training, compared with a textbook version and with Hugging Face tokenizers."""
 
 import contextlib
 from pathlib import Path
@@ -15,12 +15,12 @@ from staff.tests.solution.texts import read, training, write_stories
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """30 kB of stories."""
+    """A text of 30,000 characters of stories."""
     return read(write_stories(tmp_path_factory.mktemp("stories") / "stories.txt", 60_000))[:30_000]
 
 
 def test_training_is_the_textbooks(text: str, tmp_path: Path) -> None:
-    """Catches a merge that is not the greatest of the pairs that occur most often."""
+    """Catches a merge that is not the greatest of the most frequent pairs."""
     small = tmp_path / "small.txt"
     small.write_text(text, encoding="utf-8", newline="")
     _, merges = train_bpe(small, 257 + 150, [SEPARATOR])
@@ -28,9 +28,9 @@ def test_training_is_the_textbooks(text: str, tmp_path: Path) -> None:
 
 
 def test_training_agrees_with_hugging_face(text: str, tmp_path: Path) -> None:
-    """Catches a textbook that is wrong itself: the merges of `tokenizers` are best pairs as well.
+    """Catches a textbook version that doesn't count a merge of `tokenizers` as most frequent.
 
-    It decides ties in its own way, so that the merges may differ from the first tie on.
+    `tokenizers` breaks ties in its own way, so its merges may differ after the first tie.
     """
     theirs = tokenizers.Tokenizer(models.BPE())
     theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -53,7 +53,7 @@ def test_training_agrees_with_hugging_face(text: str, tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_that_is_too_small(tmp_path: Path) -> None:
-    """Catches an error without the number that bytes and special tokens, counted once, need."""
+    """Catches an error without the smallest vocab_size, or a special token counted twice."""
     (tmp_path / "text").write_text("tea")
     with pytest.raises(ValueError, match="vocab_size is 256; bytes and special tokens need 257"):
         train_bpe(tmp_path / "text", 256, ["<e>", "<e>"])

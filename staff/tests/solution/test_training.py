@@ -1,4 +1,4 @@
-"""Training: one loop of PyTorch's own parts, `kill -9`, validation, and the file of metrics."""
+"""Training: the same loop in plain PyTorch, killed runs, validation and the metrics file."""
 
 import math
 from pathlib import Path
@@ -17,7 +17,7 @@ from staff.validation.kills import killed_moments
 
 
 def test_the_loop_of_pytorchs_own_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches another loss, optimizer, schedule, clipping or order of them than PyTorch's own."""
+    """Catches training whose metrics or weights differ from a loop in plain PyTorch."""
     batches: list[tuple[Tensor, Tensor]] = []
     get_batch, build_model = vars(training)["get_batch"], training.build_model
 
@@ -54,12 +54,15 @@ def test_the_loop_of_pytorchs_own_parts(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_killed_runs_end_as_if_nothing_had_happened() -> None:
-    """Catches a part of a run's state that is in memory alone; `make prove` tries 50 moments."""
+    """Catches a killed run that ends differently after it is resumed.
+
+    `make prove` tries 50 moments in place of 3.
+    """
     assert [moment.equal for moment in killed_moments(3, seed=1)] == [True] * 3
 
 
 def test_validation_data_of_its_own(tmp_path: Path) -> None:
-    """Catches a validation file that is not used, or a training text that is cut for it."""
+    """Catches a validation file that is ignored, or training ids that are removed for it."""
     config = make_config({**FIELDS, "validate_every": 4})
     other = np.full(50, 3, dtype=np.uint16)
     with_file = training.train(IDS, config, tmp_path / "a", validation_ids=other)
@@ -74,13 +77,13 @@ def test_validation_data_of_its_own(tmp_path: Path) -> None:
 
 
 def test_fewer_lines_than_steps(tmp_path: Path) -> None:
-    """Catches a last step or a validation that `log_every` leaves out."""
+    """Catches a last step or a validation step that `log_every` omits from the metrics."""
     config = make_config({**FIELDS, "log_every": 3, "validation_tokens": 20, "validate_every": 4})
     assert list(training.train(IDS, config, tmp_path)) == [3, 4, 6, 8]
 
 
 def test_other_ways_to_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches autocast or compile that is not asked for, or leaves a mark in the checkpoint."""
+    """Catches autocast or compile without its option, or half precision in the checkpoint."""
     compiled: list[str] = []
     monkeypatch.setattr(nn.Module, "compile", lambda self: compiled.append(type(self).__name__))
     plain = training.train(IDS, make_config(FIELDS), tmp_path / "plain")
@@ -94,7 +97,7 @@ def test_other_ways_to_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_metrics_survive_a_torn_line(tmp_path: Path) -> None:
-    """Catches the torn line of a killed process that is read as a whole one, and lost digits."""
+    """Catches an incomplete line of metrics that is read as a whole one, or lost digits."""
     file = tmp_path / "metrics.csv"
     assert read_metrics(file) == {}
     rows = {1: {"train_loss": 1 / 3}, 2: {"train_loss": math.pi, "validation_loss": 1e-300}}

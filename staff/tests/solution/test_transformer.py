@@ -1,4 +1,4 @@
-"""The solution's whole models: gradients, first weights, counts, and weights that don't fit."""
+"""The solution's whole models: gradients, initial weights, counts, and missing weights."""
 
 import math
 from collections.abc import Callable
@@ -28,7 +28,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients(name: str) -> None:
-    """Catches a path of the model through which no gradient comes back, such as a detached input.
+    """Catches a wrong or missing gradient in a model, such as that of a detached tensor.
 
     Every gradient is compared with finite differences.
     """
@@ -42,7 +42,7 @@ def test_gradients(name: str) -> None:
         return answer if isinstance(answer, Tensor) else answer[0]
 
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # for tensors this small a second one costs more than it saves
+    torch.set_num_threads(1)  # a second thread is slower on such small tensors
     try:
         assert gradcheck(call, tuple(weight.requires_grad_() for weight in weights))
     finally:
@@ -50,7 +50,7 @@ def test_gradients(name: str) -> None:
 
 
 def test_first_weights() -> None:
-    """Catches a layer of the model that starts with other weights, or shares those of another."""
+    """Catches initial weights with a wrong spread, or equal ones in two layers."""
     d_model, d_ff, vocab = 64, 192, 500
     model = TransformerLM(vocab, 8, d_model, 2, 4, d_ff, 10000.0)
     stds = dict.fromkeys(("w1", "w2", "w3"), math.sqrt(2 / (d_model + d_ff)))
@@ -67,7 +67,7 @@ def test_first_weights() -> None:
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_number_of_parameters(sizes: tuple[int, int, int, int, int, int]) -> None:
-    """Catches a formula that counts other parameters than those of the model."""
+    """Catches `count_parameters` returning another number than the model has."""
     model = TransformerLM(*sizes, rope_theta=1e4)
     assert count_parameters(*sizes) == sum(p.numel() for p in model.parameters())
 
@@ -77,7 +77,7 @@ def test_number_of_parameters(sizes: tuple[int, int, int, int, int, int]) -> Non
 def test_number_of_operations(
     sizes: tuple[int, int, int, int, int, int], batch_size: int, sequence_length: int
 ) -> None:
-    """Catches a formula that counts other operations than PyTorch does while the model runs."""
+    """Catches `count_flops` returning another number than PyTorch counts in a forward pass."""
     model = TransformerLM(*sizes, rope_theta=1e4)
     ids = torch.zeros(batch_size, sequence_length, dtype=torch.long)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
@@ -91,7 +91,7 @@ def _weights() -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("name", ["lm_head.weight", "layers.1.ffn.w2.weight", "ln_final.weight"])
 def test_missing_weight_is_an_error(name: str) -> None:
-    """Catches an adapter that leaves a weight which it isn't given at random numbers."""
+    """Catches an adapter that leaves a missing weight at its random initial value."""
     weights = _weights()
     del weights[name]
     with pytest.raises(RuntimeError, match=f'Missing key.*"{name}"'):
@@ -99,7 +99,7 @@ def test_missing_weight_is_an_error(name: str) -> None:
 
 
 def test_surplus_weight_is_an_error() -> None:
-    """Catches an adapter that drops a weight which the model lacks, such as those of a layer."""
+    """Catches an adapter that ignores a weight of a layer that the model doesn't have."""
     weights = _weights() | {"layers.2.ln1.weight": torch.ones(8)}
     with pytest.raises(RuntimeError, match=r'Unexpected key.*"layers\.2\.ln1\.weight"'):
         run_transformer_lm(11, 6, 8, 2, 2, 12, 10000.0, weights, torch.tensor([[0]]))

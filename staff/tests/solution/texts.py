@@ -1,7 +1,6 @@
-"""Texts for the tests of the tokenizer, and byte-pair encoding as a textbook has it.
+"""Texts for the tests of the tokenizer, and byte-pair encoding in a simple textbook version.
 
-Nothing here is taken from the solution, so that an error of the solution can't hide in what it is
-compared with.
+This module doesn't use the solution, so an error of the solution can't be in an expected value.
 """
 
 import itertools
@@ -24,20 +23,21 @@ Word = tuple[bytes, ...]
 
 
 def write_stories(path: Path, size: int) -> Path:
-    """Write stories of so many bytes, and odd characters at the end."""
+    """Write stories of `size` bytes, followed by unusual characters."""
     path.write_text("".join(text_of(size, seed=3)) + ODD, encoding="utf-8", newline="")
     return path
 
 
 def read(path: Path) -> str:
-    """The text of a file, with its own line ends."""
+    """Read the text of a file without converting its line ends."""
     return path.read_bytes().decode()
 
 
 def training(text: str, number: int) -> Generator[set[Pair], Pair | None, None]:
-    """Train so many merges by counting everything anew; give the most frequent pairs of each.
+    """Train `number` merges, counting all pairs again each time; yield the most frequent pairs.
 
-    The pair that is sent back is merged, and the greatest of them if none is.
+    The pair that the caller sends is merged next. If the caller sends none, the greatest of the
+    most frequent pairs is merged.
     """
     counts = Counter(p.encode() for d in text.split(SEPARATOR) for p in regex.findall(PATTERN, d))
     corpus = {tuple(bytes([b]) for b in word): count for word, count in counts.items()}
@@ -53,7 +53,7 @@ def training(text: str, number: int) -> Generator[set[Pair], Pair | None, None]:
 
 
 def merge(word: Word, pair: Pair) -> Word:
-    """Merge a pair from left to right."""
+    """Merge every occurrence of a pair in a word, from left to right."""
     result: list[bytes] = []
     rest = list(reversed(word))
     while rest:
