@@ -55,9 +55,13 @@ def judge_noise(cases: Path, progress: Progress, seeds: int = SEEDS, sample: int
                 outcomes[outcome.name], changes[outcome.name] = outcome, found
             progress("subjects under noise", number, len(jobs))
         # Random answers change in every run, even without noise. They have no fingerprint.
-        doubtful = [replace(job, noise=0) for job in jobs if job.name in changes]
+        doubtful = [
+            replace(job, noise=0)
+            for job in jobs
+            if job.name in changes and subjects[job.name].patch
+        ]
         for again in run_jobs(doubtful, cases):
-            if subjects[again.name].patch and not repeatable(outcomes[again.name], again):
+            if not repeatable(outcomes[again.name], again):
                 del changes[again.name]
     return Section(
         name=f"noise, {seeds} seeds",

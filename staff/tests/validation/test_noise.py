@@ -3,14 +3,17 @@
 import hashlib
 import random
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from safetensors.torch import save
 
 from staff.catalogue import subjects
 from staff.catalogue.patches import Mistake, load_mistakes
+from staff.runner.jobs import Job, Outcome, SuiteRun, run_jobs
 from staff.validation.noise import judge_noise
 from tests.harness.fingerprints import Seen
 from tests.harness.fixtures import (
@@ -64,6 +67,20 @@ def test_a_sample_under_noise() -> None:
     section = judge_noise(FIXTURES, lambda *_: None, seeds=SEEDS, sample=SAMPLE)
     assert section.total > 20
     assert section.problems == ()
+
+
+def test_a_run_that_ends_early(some: list[Mistake], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a run with noise that is not graded, and is then excused as random."""
+
+    def killed_by_noise(jobs: list[Job], cases: Path) -> Iterator[Outcome]:
+        for outcome in run_jobs([replace(job, noise=0) for job in jobs], cases):
+            noisy = next(job.noise for job in jobs if job.name == outcome.name)
+            killed = Outcome(name=outcome.name, run=SuiteRun(problem="it was killed"))
+            yield killed if noisy and outcome.name == some[0].id else outcome
+
+    monkeypatch.setattr("staff.validation.noise.run_jobs", killed_by_noise)
+    section = judge_noise(FIXTURES, lambda *_: None, seeds=1)
+    assert section.problems == ((some[0].id, "could not be graded: it was killed"),)
 
 
 @pytest.mark.parametrize("kind", ["value", "nan"])
