@@ -171,8 +171,9 @@ def judge_mutants(files: Collection[str], progress: Progress) -> Section:
         progress: is called with what is running, the number that is done, and the total.
 
     Raises:
-        HarnessError: the solution has no such file.
+        HarnessError: the solution has no such file, or the list of survivors is out of date.
     """
+    listed = _listed()
     names = sorted(path.name for path in (SOLUTION / PACKAGE).glob("*.py"))
     if unknown := sorted(set(files) - set(names)):
         raise HarnessError(f"the solution has no file {unknown[0]}; it has: {', '.join(names)}")
@@ -182,7 +183,6 @@ def judge_mutants(files: Collection[str], progress: Progress) -> Section:
         progress("mutants made", len(found), 0)
     with TemporaryDirectory(prefix="mutants-", dir=quick_folder()) as scratch:
         alive = survivors(found, Path(scratch), progress)
-    listed = msgspec.toml.decode(SURVIVORS.read_bytes(), type=dict[str, tuple[Equivalent, ...]])
     gaps = [
         mutant
         for mutant in alive
@@ -200,6 +200,22 @@ def judge_mutants(files: Collection[str], progress: Progress) -> Section:
             f"(see {SURVIVORS.name})",
         ),
     )
+
+
+def _listed() -> dict[str, tuple[Equivalent, ...]]:
+    """Read the list of survivors; every table must name a module, and every line must be in it."""
+    listed = msgspec.toml.decode(SURVIVORS.read_bytes(), type=dict[str, tuple[Equivalent, ...]])
+    for module, entries in listed.items():
+        path = SOLUTION / PACKAGE / f"{module}.py"
+        if not path.is_file():
+            raise HarnessError(f"{SURVIVORS.name}: the solution has no module {module}")
+        source = "\n".join(line.strip() for line in path.read_text("utf-8").splitlines())
+        for before in (before for entry in entries for before in entry.before):
+            if before.strip() not in source:
+                raise HarnessError(
+                    f"{SURVIVORS.name}: {module}.py no longer contains the line: {before.strip()}"
+                )
+    return listed
 
 
 def _shown(mutant: Mutant) -> str:
